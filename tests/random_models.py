@@ -24,6 +24,7 @@ from heed.models.encoder import EncoderConfig
 from heed.models.ensemble import Ensemble, ShallowFusion
 from heed.models.feed_forward_lm import FeedForwardConfig
 from heed.models.gpt import GptConfig
+from heed.models.hierarchical_attention import HierarchicalAttentionConfig
 from heed.models.image_transformer import ImageTransformerConfig
 from heed.models.lz78 import Lz78Config
 from heed.models.ngram import BigramConfig, NgramConfig
@@ -34,6 +35,7 @@ from heed.models.show_attend_tell import ShowAttendTellConfig
 from heed.models.transformer import TransformerConfig
 from heed.models.trellisnet import TrellisNetConfig
 from heed.nn.contract import Smoothing, TokenSource, Vocabularies
+from heed.nn.documents import DocumentSource, documents_from_ids
 from heed.nn.images import PATCH, ImageSource
 from heed.tasks.generation import chain_rule_loss
 
@@ -110,6 +112,7 @@ READER_CONFIGS: dict[str, ModelConfig] = {
     "cnn": CnnConfig(d_model=6, widths=(2, 3), num_filters=5, dropout=0.3),
     "bag": BagConfig(d_model=6, order=2, num_buckets=50, dropout=0.3),
     "bag, without positions": BagConfig(d_model=6, order=1),
+    "hierarchical_attention": HierarchicalAttentionConfig(d_model=6, hidden_size=5, dropout=0.3),
 }
 """Readers, whose laws are in tests/contracts/test_readers.py."""
 
@@ -154,11 +157,21 @@ def random_images(number: int, seed: int = 0) -> ImageSource:
     return ImageSource(torch.randint(256, shape, generator=generator, dtype=torch.uint8))
 
 
+def random_documents(lengths: Sequence[int], seed: int = 0) -> DocumentSource:
+    """Random documents of as many sentences as `random_source` has tokens, of one to five tokens each."""
+    rows = []
+    for at, length in enumerate(lengths):
+        sentences = random_rows([1 + (at + 3 * number) % 5 for number in range(length + 1)], 14, seed + at)
+        rows.append([token for sentence in sentences for token in (*sentence, EOS)])
+    return documents_from_ids(rows, EOS, PAD)
+
+
 def source_for(model: Any, lengths: Sequence[int], seed: int = 0) -> Any:
-    """A random source that a model reads: sentences of these lengths, or as many images."""
-    if getattr(model, "source", "tokens") == "images":
+    """A random source that a model reads: sentences of these lengths, documents of as many, or as many images."""
+    kind = getattr(model, "source", "tokens")
+    if kind == "images":
         return random_images(len(lengths), seed)
-    return random_source(lengths, seed)
+    return random_documents(lengths, seed) if kind == "documents" else random_source(lengths, seed)
 
 
 def random_targets(num_rows: int, length: int, seed: int = 0) -> torch.Tensor:

@@ -265,8 +265,11 @@ def _growth(diagnosis: Diagnosis) -> float:
 def _nested(values: Mapping[str, Any]) -> dict[str, Any]:
     tables: dict[str, Any] = {}
     for key, value in values.items():
-        table, name = key.split(".")
-        tables.setdefault(table, {})[name] = value
+        *path, name = key.split(".")
+        table = tables
+        for part in path:
+            table = table.setdefault(part, {})
+        table[name] = value
     return tables
 
 
@@ -283,14 +286,16 @@ def estimate_training(plan: Plan) -> CostEstimate | None:
     model = task_class.new_model(recipe, vocabularies)
     if model.count_based:
         return None
-    length = plan.stats.characters_per_row / characters_per_token(vocabularies.tgt_size, recipe.tokenizer.kind) + 1
+    of_texts = task_class.targets == "texts"
+    size = vocabularies.src_size if of_texts else vocabularies.tgt_size
+    length = plan.stats.characters_per_row / characters_per_token(size, recipe.tokenizer.kind) + 1
     task = task_class(Path(), recipe, {}, plan.device)
     batch = task.trial_batch(vocabularies, length, plan.machine.num_processes)
     if batch is None:
         return None
     per_row = 1 if batch.num_targets == len(batch.rows) else length  # a label or a span for a whole row
-    num_tokens = plan.stats.num_in_epoch * per_row
-    return estimate_cost(recipe.training, model, task, batch.to(plan.device), num_tokens, plan.machine.num_processes)
+    num_targets = plan.stats.num_in_epoch * per_row
+    return estimate_cost(recipe.training, model, task, batch.to(plan.device), num_targets, plan.machine.num_processes)
 
 
 def check_diagnosis(diagnosis: Diagnosis, force: bool) -> None:

@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 import torch
-from random_models import CONFIGS, READER_CONFIGS, model_of, random_source, row_of
+from random_models import CONFIGS, READER_CONFIGS, model_of, random_source, row_of, source_for
 
 from heed.models import MODELS, ReaderModel
 from heed.models.transformer import Transformer
 from heed.nn.contract import TokenSource, Trace
+from heed.nn.documents import DocumentSource
 from heed.nn.dropout_keys import DropoutKeys
 
 READERS: dict[str, Callable[[], Any]] = {
@@ -23,7 +24,8 @@ READERS: dict[str, Callable[[], Any]] = {
     "transformer, without positions": lambda: model_of("transformer, without positions").encoder,
 }
 every_reader = pytest.mark.parametrize("name", READERS)
-WITHOUT_ATTENTION = ("cnn", "bag", "bag, without positions")
+WITHOUT_ATTENTION = ("cnn", "bag", "bag, without positions", "hierarchical_attention")
+"""Readers without attention between positions; that to the words of a sentence has its own test."""
 CLOSE = {"rtol": 1e-4, "atol": 1e-5}
 LENGTHS = [3, 8, 1]
 RECURRENT = {"bilstm", "bigru", "elmo", "elmo, one direction", "attention_flow"}
@@ -41,7 +43,8 @@ def test_every_reader_is_tested() -> None:
 @pytest.mark.parametrize("with_dropout", [False, True])
 @torch.no_grad()
 def test_padding_and_neighbours_do_not_change_a_row(name: str, with_dropout: bool) -> None:
-    reader, source = READERS[name](), random_source(LENGTHS)
+    reader = READERS[name]()
+    source = source_for(reader, LENGTHS)
     keys = DropoutKeys.for_step(7, 3, torch.arange(3)) if with_dropout else None
     together = reader.read(source, keys)
     assert together.shape[:2] == source.mask.shape
@@ -54,14 +57,21 @@ def test_padding_and_neighbours_do_not_change_a_row(name: str, with_dropout: boo
 @every_reader
 @torch.no_grad()
 def test_only_positions_determine_the_order(name: str) -> None:
-    reader, source = READERS[name](), row_of(random_source([7]), 0)
+    reader = READERS[name]()
+    source = row_of(source_for(reader, [7]), 0)
     order = torch.tensor([3, 0, 6, 1, 7, 2, 5, 4])
-    permuted = TokenSource(source.ids[:, order], source.mask)
+    permuted = _permuted(source, order)
     features, expected = reader.read(permuted), reader.read(source)[:, order]
     if "without positions" in name:
         torch.testing.assert_close(features, expected, **CLOSE)
     else:
         assert not torch.allclose(features, expected, **CLOSE)
+
+
+def _permuted(source: Any, order: torch.Tensor) -> Any:
+    if isinstance(source, DocumentSource):
+        return DocumentSource(source.ids[order], source.tokens[order], source.mask)
+    return TokenSource(source.ids[:, order], source.mask)
 
 
 @pytest.mark.parametrize("name", [name for name in READERS if name not in WITHOUT_ATTENTION])

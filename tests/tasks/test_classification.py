@@ -16,12 +16,23 @@ from command import call
 from toy import without_shape_checks
 
 import heed
-from heed.nn.contract import TokenSource
+from heed.models.linear import Examples, LinearConfig, LinearNgrams
+from heed.nn.contract import TokenSource, Vocabularies
+from heed.nn.documents import sentences_of
 from heed.nn.links import LINKS
 from heed.run import Run
 from heed.tasks.classification.answer import Combination, combinations, fit_factors
 from heed.tasks.classification.data import TableData
-from heed.tasks.classification.rows import TableRows, held_out
+from heed.tasks.classification.defaults import LEAST_UPDATES
+from heed.tasks.classification.linear_part import HELD_OUT
+from heed.tasks.classification.prepare import targets_of
+from heed.tasks.classification.reading import LONGEST_SENTENCE, Encoding
+from heed.tasks.classification.rows import TableRows, held_out, split
+from heed.tasks.classification.task import ClassificationTask
+from heed.tasks.defaults import CorpusStats, Machine
+from heed.tasks.prepare import read_valid
+from heed.text.tokenizers import TokenizerConfig, train_tokenizer
+from heed.text.vocabulary import EOS_ID
 
 __all__ = ["without_shape_checks"]
 
@@ -228,3 +239,63 @@ def test_fewer_ngrams_are_features_of_a_larger_corpus(trained: Path, tmp_path: P
     predictor = heed.load(out)
     assert (predictor.linear.facts["words"], predictor.linear.facts["characters"]) == (2, 0)
     assert predictor.predict(["a great film"])[0][0].text == "pos"
+
+
+def test_the_linear_model_is_fitted_again_on_the_held_out_rows(trained: Path, tmp_path: Path) -> None:
+    table = str(write(tmp_path / "t.csv", [*rows(160)]))
+    held, number = TableRows(TableData(table=table), table), 40
+    flags = ("--model.kind=linear", f"--data.hold_out={number}", "--quiet")
+    assert call("train", "--table", tmp_path / "t.csv", "--out", tmp_path / "run", *flags).code == 0
+    predictor = heed.load(tmp_path / "run")
+    linear = predictor.linear
+    valid = [split(row)[0] for row in read_valid(tmp_path / "run")]
+    chosen = {"scaling": linear.facts["scaling"], "strength": linear.facts["strength"]}
+
+    def fitted(kept: list[bool]) -> LinearNgrams:
+        texts = [texts for texts, keep in zip((texts for texts, _ in held), kept, strict=True) if keep]
+        names = [labels[0] for (_, labels), keep in zip(held, kept, strict=True) if keep]
+        full = targets_of(predictor.labels, names)
+        model = LinearNgrams(LinearConfig(**chosen), Vocabularies(0, 2))
+        model.estimate(Examples(lambda: texts, full[:, -1:].contiguous(), (), full[:0], "label"))
+        return model
+
+    is_held = held_out(held, number, predictor.run.recipe.seed, False)
+    oracle = {"all": fitted([True] * len(is_held)), "training": fitted((~is_held).tolist())}
+    close = {"rtol": 1e-2, "atol": 1e-2}  # another order of the rows, and a start from another fit
+    torch.testing.assert_close(linear.logits(valid), oracle["all"].logits(valid), **close)
+    kept = predictor.parts_on_valid(valid)["linear"]
+    torch.testing.assert_close(kept, oracle["training"].logits(valid), **close)
+    assert not torch.allclose(kept, linear.logits(valid), **close)
+    targets = targets_of(predictor.labels, [split(row)[1] for row in read_valid(tmp_path / "run")])
+    factors = fit_factors(predictor.labels.link, [kept], targets)
+    assert predictor.answer.factors["linear"] == pytest.approx(factors[0], rel=1e-3)
+
+
+def test_given_validation_rows_are_not_fitted(trained: Path, tmp_path: Path) -> None:
+    valid = write(tmp_path / "valid.csv", [("zyzzyva film", "pos"), ("a bad plot", "neg")])
+    flags = ("--valid-table", valid, "--model.kind=linear", "--quiet")
+    assert call("train", "--table", trained.parent / "train.csv", "--out", tmp_path / "run", *flags).code == 0
+    assert not (tmp_path / "run" / HELD_OUT).exists()
+    assert (trained / HELD_OUT).exists()
+
+
+def test_documents_are_read_sentence_by_sentence() -> None:
+    encoding = Encoding(12, as_documents=True, language="en")
+    tokenizer = train_tokenizer(TokenizerConfig(kind="byte"), [])
+    text = "Dr. Ray ran.\na bee. It"
+    [row] = Encoding(100, as_documents=True, language="en").encode([(text,)], tokenizer)
+    found = [tokenizer.decode([sentence])[0] for sentence in sentences_of(row, EOS_ID)]
+    assert found == ["Dr. Ray ran.", "a bee.", "It"]
+    assert encoding.encode([(text,)], tokenizer) == [row[:12]]
+    long = Encoding(1000, as_documents=True).encode([("x" * (2 * LONGEST_SENTENCE + 3),)], tokenizer)[0]
+    assert [len(sentence) for sentence in sentences_of(long, EOS_ID)] == [LONGEST_SENTENCE, LONGEST_SENTENCE, 3]
+    assert encoding.source(encoding.encode([("",), ("a",)], tokenizer)).key(0) == ((EOS_ID,),)
+    pair = Encoding(9, as_documents=True).encode([("one. Two", "three")], tokenizer)[0]
+    assert [tokenizer.decode([each])[0] for each in sentences_of(pair, EOS_ID)] == ["one.", "thre"]
+
+
+def test_a_small_corpus_is_not_given_up_before_it_is_learned() -> None:
+    machine = Machine("cpu", 2, 8 << 30, "float32", 1.0)
+    small = ClassificationTask.defaults(CorpusStats(300, 300.0), machine, {}).values
+    large = ClassificationTask.defaults(CorpusStats(30_000, 300.0), machine, {}).values
+    assert small["training.eval_every"] == LEAST_UPDATES < large["training.eval_every"] <= 1000

@@ -14,7 +14,7 @@ from heed.cli.options import BadBytes, Compute, Json, Quiet, RunFolder
 from heed.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from heed.tasks.predictor import Prediction
+    from heed.tasks.predictor import AttendedSentence, Prediction
 
 
 def predict(
@@ -88,7 +88,8 @@ def predict(
         return
     for lines in groups_as_they_come(errors):
         for line, answers in zip(lines, loaded.predict(lines, top), strict=True):
-            write_line(_record(line, answers) if json_lines else _plain(answers, probabilities))
+            plain = _plain(answers, probabilities)
+            write_line(_record(line, answers, loaded.attend(line)) if json_lines else plain)
         flush()
 
 
@@ -103,5 +104,7 @@ def _plain(answers: Sequence[Prediction], with_probabilities: bool) -> str:
     return "\t".join(cells)
 
 
-def _record(line: str, answers: Sequence[Prediction]) -> str:
-    return json.dumps({"input": line, "predictions": [asdict(answer) for answer in answers]}, ensure_ascii=False)
+def _record(line: str, answers: Sequence[Prediction], attended: Sequence[AttendedSentence] = ()) -> str:
+    sentences = {"sentences": [asdict(sentence) for sentence in attended]} if attended else {}
+    predictions = [asdict(answer) for answer in answers]
+    return json.dumps({"input": line, "predictions": predictions, **sentences}, ensure_ascii=False)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import getitem
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -307,8 +309,8 @@ def _show_choices(plan: Plan) -> None:
     message("chosen (written to recipe.toml; change any of them with a flag of the same name):")
     dumped = plan.recipe.model_dump()
     for key, reason in plan.reasons.items():
-        table, name = key.split(".")
-        message(f"  {key:28} {dumped[table][name]!s:12} {reason}")
+        value = reduce(getitem, key.split("."), dumped)
+        message(f"  {key:28} {value!s:12} {reason}")
     if any(reason.endswith("(measured)") for reason in plan.reasons.values()):
         message(f"  measured: see {guide('results.md')}")
     if plan.vocabularies is None and (note := task_type(plan.recipe.task).tokenizer_note):

@@ -93,11 +93,17 @@ class SourceBatch(ABC):
 
     @property
     def num_positions(self) -> int:
-        return int(self.source.mask.numel())
+        return int(self._computed.numel())
 
     @property
     def num_real(self) -> int:
-        return int(self.source.mask.sum())
+        return int(self._computed.sum())
+
+    @property
+    def _computed(self) -> Tensor:
+        """Mask of what is computed: the source's positions, or their parts if it has any."""
+        computed: Tensor = getattr(self.source, "computed", self.source.mask)
+        return computed
 
     def halves(self) -> tuple[Self, Self]:
         middle = len(self.rows) // 2

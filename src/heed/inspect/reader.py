@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from heed.decoding.words import Word
 from heed.inspect.attention import Attention, pooled_words, word_attention_within
-from heed.inspect.inspection import MAX_SENTENCE, require_text
+from heed.inspect.inspection import MAX_SENTENCE, MAX_TEXT, require_text
 from heed.inspect.teacher_forcing import MAX_TRACED
 from heed.nn.contract import Trace
 from heed.tasks.predictor import Explanation, Prediction, Predictor
@@ -38,8 +38,11 @@ class ReaderInspection:
 
 
 def inspect_reader(predictor: Predictor, text: str) -> ReaderInspection:
-    """Inspect a text that a reader reads. Raises UsageError for a text that is blank, or longer than MAX_SENTENCE."""
-    require_text("text", text, MAX_SENTENCE)
+    """Inspect a text that a reader reads. Raises UsageError for a text that is blank or too long.
+
+    The limit is MAX_SENTENCE characters, and MAX_TEXT for models that explain their answer to a whole text.
+    """
+    require_text("text", text, MAX_TEXT if predictor.can("explain") else MAX_SENTENCE)
     reading = predictor.read(text)
     places = reading.places
     trace = reading.trace if places and places[-1].stop <= MAX_TRACED else Trace()

@@ -14,6 +14,7 @@ from heed.models.elmo import Elmo
 from heed.models.encoder import Encoder
 from heed.models.feed_forward_lm import FeedForward
 from heed.models.gpt import Gpt
+from heed.models.hierarchical_attention import HierarchicalAttention
 from heed.models.image_transformer import ImageTransformer
 from heed.models.linear import LinearNgrams
 from heed.models.lz78 import Lz78
@@ -55,6 +56,7 @@ MODELS: dict[str, type[Model]] = {
     "linear": LinearNgrams,
     "bag": Bag,
     "cnn": Cnn,
+    "hierarchical_attention": HierarchicalAttention,
     "show_attend_tell": ShowAttendTell,
     "image_transformer": ImageTransformer,
 }

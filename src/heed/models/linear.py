@@ -4,6 +4,7 @@ Features are the n-grams of a text that occur at least `min_count` times in trai
 count, times inverse document frequency) and unit norm for each kind: words, characters, and for pairs those of each
 text and those that both have. The scaling (tf-idf alone, or with Naive Bayes log-count ratios; Wang & Manning 2012,
 "Baselines and bigrams") and the strength C are those with the best likelihood on validation data, after a temperature.
+If the validation texts were held out of the training ones, the weights are then fitted again on all of them.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, Literal
 
 import numpy as np
@@ -93,6 +94,13 @@ class Examples:
     """For `Link.full_loss`."""
     kind: str
     """Kind of answer: a key of `LINKS`."""
+    held_out: bool = False
+    """Whether the validation texts belong to the training data, and are fitted too once they have chosen."""
+
+    def joined(self) -> Examples:
+        """The training and validation texts as training texts."""
+        targets = torch.cat([self.targets, self.valid_targets[:, -self.targets.shape[1] :]])
+        return Examples(lambda: chain(self.texts(), self.valid_texts), targets, (), self.valid_targets[:0], self.kind)
 
 
 @dataclass(frozen=True)
@@ -121,18 +129,30 @@ class LinearNgrams(Model):
         self.num_labels = vocabularies.tgt_size
         self.arrays: dict[str, NDArray[Any]] = {}
         self.kind = "label"
+        self.held_out_outputs: Tensor | None = None
 
     # --- estimation -------------------------------------------------------------------------------------
 
     def estimate(self, examples: Examples) -> None:
-        """Choose the features, their scaling and C, and fit the weights."""
+        """Choose the features, their scaling and C, and fit the weights.
+
+        If validation texts are held out, `held_out_outputs` has the outputs for them before they are fitted too.
+        """
+        self._fit(examples)
+        self.held_out_outputs = None
+        if examples.held_out and examples.valid_texts:
+            self.held_out_outputs = self.logits(examples.valid_texts)
+            self._fit(examples.joined(), (self.facts["scaling"], self.facts["strength"]))
+
+    def _fit(self, examples: Examples, choice: tuple[str, float] | None = None) -> None:
+        """Fit the weights with the scaling and C of `choice`, or with the best ones."""
         self.kind = examples.kind
         self.orders = self._fitting_orders(examples)
         vocabularies = self._count(examples)
         blocks, names = self._incidences(examples, vocabularies)
         features = Features(blocks)
         self._hold(vocabularies, blocks, names, torch.zeros(sum(features.sizes) + 1, examples.targets.shape[1]))
-        scaling, strength, start = self._select(examples, features)
+        scaling, strength, start = (*choice, None) if choice else self._select(examples, features)
         best = fit(features, examples.targets, self.link, strength, self._prior(features, examples, scaling), start)
         self._set_weights(best, scaling, strength)
 

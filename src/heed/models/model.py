@@ -51,8 +51,8 @@ class Model(nn.Module):
     """Whether an update changes few rows of its weights, so that gradients are sparse tensors."""
     needs_source: ClassVar[bool] = False
     """Whether it is conditioned on a source, as a translation model is."""
-    source: ClassVar[Literal["tokens", "images"]] = "tokens"
-    """What its source is made of, if it needs one."""
+    source: ClassVar[Literal["tokens", "images", "documents"]] = "tokens"
+    """What its source is made of, if it needs one: tokens, images, or documents as sentences of tokens."""
     reads: ClassVar[Literal["lines", "stream", "windows"]] = "lines"
     """How it reads a text by default: line by line, as one stream with a state that is carried along, or in
     independent windows."""

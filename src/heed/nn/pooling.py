@@ -22,6 +22,14 @@ _SITE = 700
 """Site of the dropout, apart from those of readers."""
 
 
+def attention_weights(
+    hidden: nn.Module, query: Float[Tensor, " D"], features: Float[Tensor, "B S D"], mask: Bool[Tensor, "B S"]
+) -> Float[Tensor, "B S"]:
+    """The share of each position, softmax(query · tanh(hidden(h_i))); 0 for padding (Yang et al. 2016)."""
+    scores: Tensor = hidden(features).tanh() @ query
+    return scores.masked_fill(~mask, -torch.inf).softmax(1)
+
+
 class PoolingHead(nn.Module):
     """Outputs [B, K] of pooled features."""
 
@@ -51,8 +59,7 @@ class PoolingHead(nn.Module):
         if self.pooling == "max":
             return _maximum(features, mask)
         if self.pooling == "attention":
-            scores = self.hidden(features).tanh() @ self.query
-            weights = scores.masked_fill(~mask, -torch.inf).softmax(1)
+            weights = attention_weights(self.hidden, self.query, features, mask)
         else:
             weights = (mask / mask.sum(1, keepdim=True)).to(features.dtype)
         if trace is not None:

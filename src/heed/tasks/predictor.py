@@ -88,6 +88,16 @@ class Weighted:
 
 
 @dataclass(frozen=True)
+class AttendedSentence:
+    """A sentence of a text, and the attention of a hierarchical reader to it and to its words."""
+
+    weight: float
+    """Share of the sentence; those of a text sum to one."""
+    words: tuple[Weighted, ...]
+    """Its words with their shares, which sum to one."""
+
+
+@dataclass(frozen=True)
 class Explanation:
     """What an answer to an input rests on."""
 
@@ -97,6 +107,8 @@ class Explanation:
     """The words of the input, in their order: how far the log-odds of the answer fall without each of them."""
     ngrams: tuple[Weighted, ...] = ()
     """The n-grams of the linear model with the largest part in the log-odds, for and against; may be empty."""
+    sentences: tuple[AttendedSentence, ...] = ()
+    """The attention to sentences and words; empty for models without it."""
 
 
 @dataclass(frozen=True)
@@ -200,6 +212,10 @@ class Predictor:
     def explain(self, text: str) -> Explanation:
         """What the answer to an input rests on."""
         raise self._cannot("explain")
+
+    def attend(self, text: str) -> tuple[AttendedSentence, ...]:
+        """The attention of the answer to the sentences of a text and to their words; empty for models without it."""
+        return ()
 
     def read(self, text: str) -> Any:
         """Read a text; returns a `heed.tasks.reading.Reading`, with the answer and what it rests on."""

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol
 
 import torch
 from torch import Tensor
@@ -99,6 +99,8 @@ class Task(ABC):
     """Title of a model of this task in reports, such as "Translation"."""
     row: ClassVar[str] = "line"
     """Name of a row of the data: "line", "sentence pair", ..."""
+    targets: ClassVar[Literal["target tokens", "texts"]] = "target tokens"
+    """What the speed of a training counts: the tokens of the target, or texts that have one target each."""
     Data: ClassVar[type[DataConfig]]
     """The `[data]` table of a recipe."""
     Head: ClassVar[type[Config] | None] = None

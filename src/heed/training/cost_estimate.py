@@ -34,6 +34,8 @@ class CostEstimate:
     seconds_per_update: float
     limits: Mapping[str, float]
     """Seconds until each limit of the recipe is reached, by its description."""
+    targets: str = "target tokens"
+    """What is counted."""
 
     @property
     def num_updates(self) -> float:
@@ -59,7 +61,7 @@ class CostEstimate:
         if seconds < self.seconds_per_epoch:
             limit += f": {seconds / self.seconds_per_epoch:.0%} of an epoch"
         return (
-            f"expected: {at_most}{self.num_parameters:,} parameters, {self.tokens_per_second:,.0f} target tokens/s, "
+            f"expected: {at_most}{self.num_parameters:,} parameters, {self.tokens_per_second:,.0f} {self.targets}/s, "
             f"{format_seconds(self.seconds_per_epoch)} an epoch, {limit},\n"
             f"          about {self.memory_bytes / 2**30:.1f} GiB of memory"
         )
@@ -69,7 +71,7 @@ def estimate_cost(
     config: TrainingConfig, model: torch.nn.Module, task: Task, batch: TrainingBatch, num_targets: float,
     num_processes: int = 1,
 ) -> CostEstimate:  # fmt: skip
-    """Time a few updates on a trial batch of the usual size. `num_targets`: number of targets (tokens) in an epoch.
+    """Time a few updates on a trial batch of the usual size. `num_targets`: number of targets in an epoch.
 
     In each update, each of several processes has a batch of its own.
     """
@@ -77,7 +79,7 @@ def estimate_cost(
     weights = Weights(model.to(batch.rows.device), config.precision)
     seconds = min(_timed_update(task, model, weights, batch, config) for _ in range(3))
     rate = num_processes * batch.num_targets / seconds
-    activations = _activation_bytes(model, config, batch.num_targets)
+    activations = _activation_bytes(model, config, batch.num_real if task.targets == "texts" else batch.num_targets)
     memory = num_parameters * BYTES_PER_PARAMETER[config.precision] + activations + 300 * 2**20
     seconds_per_epoch = num_targets / rate
     seconds_per_update = config.accumulate * seconds
@@ -87,7 +89,7 @@ def estimate_cost(
         limits[f"{config.max_epochs:,} epochs (training.max_epochs) in about {format_seconds(of_epochs)}"] = of_epochs
     if config.max_minutes:
         limits[f"at most {format_minutes(config.max_minutes)} (training.max_minutes)"] = 60 * config.max_minutes
-    return CostEstimate(num_parameters, rate, seconds_per_epoch, memory, seconds_per_update, limits)
+    return CostEstimate(num_parameters, rate, seconds_per_epoch, memory, seconds_per_update, limits, task.targets)
 
 
 def _timed_update(

@@ -1,4 +1,4 @@
-// Answers with their probabilities as bars, and the words and n-grams that an answer rests on.
+// Answers with their probabilities as bars, and what an answer rests on: words, n-grams, sentences with attention.
 
 import { el, percent, setNumber } from "./dom.js";
 
@@ -15,11 +15,12 @@ export function answerBar({ text, probability }, node = el("div", { class: "answ
   return node;
 }
 
-/** The text with its words marked, and the n-grams for and against the answer. */
-export function explanationParts({ answer, words, ngrams }) {
+/** Sentences with attention, the text with its words marked, and the n-grams for and against the answer. */
+export function explanationParts({ answer, words, ngrams, sentences = [] }) {
   const most = Math.max(1e-9, ...words.map(({ weight }) => Math.abs(weight)));
   const marked = words.flatMap(({ text, weight }) => [markedWord(text, weight, most), " "]);
   const parts = [
+    ...(sentences.length ? attendedParts(sentences) : []),
     el("h2", {}, `What speaks for “${answer}”`),
     el("p", { class: "marked", dir: "auto" }, ...marked),
     el(
@@ -33,6 +34,39 @@ export function explanationParts({ answer, words, ngrams }) {
   ];
   if (ngrams.length) parts.push(el("h3", {}, "Strongest n-grams of the linear model"), ngramList(ngrams));
   return parts;
+}
+
+/** A line for each sentence: its share of the attention as a bar, and its words, darker with more attention. */
+function attendedParts(sentences) {
+  const most = Math.max(...sentences.map(({ weight }) => weight));
+  return [
+    el("h2", {}, "Where the neural reader looks"),
+    el("ol", { class: "attended" }, ...sentences.map((sentence) => attendedSentence(sentence, most))),
+    el(
+      "p",
+      { class: "quiet" },
+      "Bars: the share of the attention to each sentence. Words: shares inside their sentence, paler in sentences with less " +
+        "attention. Attention shows where a model looks, not why it answers.",
+    ),
+  ];
+}
+
+function attendedSentence({ weight, words }, mostOfSentence) {
+  const most = Math.max(1e-9, ...words.map((word) => word.weight));
+  const nodes = words.flatMap((word) => {
+    const node = el("span", { class: "weighed for", title: percent(word.weight) }, word.text);
+    setNumber(node, "strength", (word.weight / most) * Math.sqrt(weight / mostOfSentence));
+    return [node, " "];
+  });
+  const track = el("span", { class: "track" }, el("span", { class: "fill" }));
+  setNumber(track, "share", weight / mostOfSentence);
+  return el(
+    "li",
+    {},
+    el("span", { class: "answer-share" }, percent(weight)),
+    track,
+    el("span", { class: "said", dir: "auto" }, ...nodes),
+  );
 }
 
 function markedWord(text, weight, most) {

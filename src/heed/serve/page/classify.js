@@ -46,7 +46,7 @@ export function classifyPanel(served, modelInUse) {
       return;
     }
     const explain = state.model.abilities.includes("explain");
-    const body = { model: state.model.name, inputs: [text.trim().replace(/\s*\n\s*/g, " ")], top: MOST, explain };
+    const body = { model: state.model.name, inputs: [text.trim()], top: MOST, explain };
     work.run(
       async (signal) => {
         const answer = await ask("api/predict", body, signal);

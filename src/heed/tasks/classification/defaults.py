@@ -22,8 +22,14 @@ from heed.tasks.defaults import (
 KINDS = ("label", "labels", "number")
 CPU_MINUTES = 15.0
 """Default time limit on a CPU."""
+LEAST_UPDATES = 100
+"""Updates between validations: with fewer, a reader of a small corpus is given up before it has learned."""
 
 
+_DOCUMENTS: Chosen = {
+    "data.max_tokens": (2000, "the rest of a longer document is read by the linear model only"),
+    "data.normaliser.strip_control": (False, "line breaks end sentences"),
+}
 _POOLING = {
     "cnn": ("max", "the strongest window of each filter, as in the paper"),
     "elmo": ("concat", "the end of the text, the maximum and the mean, as in ULMFiT"),
@@ -50,7 +56,10 @@ def choose_classifier(stats: CorpusStats, machine: Machine, given: Mapping[str, 
             "model.kind": (kind, "given"),
         }
         return without({**chosen, **words}, given)
-    return without({**chosen, **_neural(stats, machine, given, kind)}, given)
+    chosen |= _neural(stats, machine, given, kind)
+    if kind in MODELS and MODELS[kind].source == "documents":
+        chosen |= _DOCUMENTS
+    return without(chosen, given)
 
 
 def _held_out(stats: CorpusStats, given: Mapping[str, Any]) -> Chosen:
@@ -69,7 +78,7 @@ def _neural(stats: CorpusStats, machine: Machine, given: Mapping[str, Any], kind
     is_long = stats.characters_per_row > 600
     default = (8192 if is_long else 1024) if machine.device == "cpu" else 16384
     batch = given_number(given, "training.tokens_per_batch", default)
-    eval_every = updates_per_epoch(tokens, given, batch)
+    eval_every = max(LEAST_UPDATES, updates_per_epoch(tokens, given, batch))
     chosen: Chosen = {
         "data.max_tokens": (512 if is_long else 256, "the rest of a longer text is read by the linear model only"),
         "tokenizer.kind": ("bpe", "byte-level: nothing is unknown"),
@@ -81,7 +90,10 @@ def _neural(stats: CorpusStats, machine: Machine, given: Mapping[str, Any], kind
         "training.lr": (2e-3, "peak, after the warm-up"),
         "training.warmup_steps": (50, "updates"),
         "training.label_smoothing": (0.0, "for calibrated probabilities"),
-        "training.eval_every": (eval_every, "about once an epoch"),
+        "training.eval_every": (
+            eval_every,
+            f"about once an epoch, at least {LEAST_UPDATES} updates: sooner, little is learned",
+        ),
         "training.save_every": (eval_every, "with each validation"),
         "training.patience": (6, "validations without a better score end the training"),
         "training.max_epochs": (40, "passes over the data"),

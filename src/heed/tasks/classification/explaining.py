@@ -7,6 +7,7 @@ erasure"). Neighbouring words of a long text are left out together.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from typing import Any
 
@@ -18,6 +19,7 @@ from heed.tasks.predictor import Explanation, Weighted
 MOST_LEFT_OUT = 128
 """Versions of a text that are computed."""
 NUM_NGRAMS = 12
+_WORD = re.compile(r"\S+\s*")
 
 
 def explain(predictor: Any, texts: tuple[str, ...]) -> Explanation:
@@ -49,8 +51,10 @@ def _pieces(texts: tuple[str, ...]) -> list[tuple[int, int, int]]:
 
 
 def _without(texts: tuple[str, ...], side: int, begin: int, end: int) -> tuple[str, ...]:
-    words = texts[side].split()
-    return (*texts[:side], " ".join(words[:begin] + words[end:]), *texts[side + 1 :])
+    words = _WORD.findall(texts[side])
+    line_end = "\n" * any("\n" in word for word in words[begin:end])  # it ends a sentence of a document
+    shorter = "".join(words[:begin]) + line_end + "".join(words[end:])
+    return (*texts[:side], shorter.strip(), *texts[side + 1 :])
 
 
 def _log_odds(outputs: Tensor, label: int, kind: str) -> Tensor:

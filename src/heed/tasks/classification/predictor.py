@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -13,15 +14,15 @@ from torch import Tensor
 from heed.core.errors import UsageError
 from heed.models.linear import LinearNgrams
 from heed.tasks.classification.answer import Combination as Answer
+from heed.tasks.classification.attending import attended_sentences
 from heed.tasks.classification.explaining import explain
 from heed.tasks.classification.labels import THRESHOLD, Labels
-from heed.tasks.classification.linear_part import LINEAR, read_linear
-from heed.tasks.classification.prepare import encode
-from heed.tasks.classification.reading import neural_outputs
+from heed.tasks.classification.linear_part import outputs_on_valid, read_linear
+from heed.tasks.classification.reading import Encoding, neural_outputs
 from heed.tasks.classification.scoring import analyse, evaluate_table, test_table
 from heed.tasks.classification.text_reading import read
 from heed.tasks.embedding import TokenVectors, vectors_of_ids
-from heed.tasks.predictor import Explanation, Prediction, Predictor
+from heed.tasks.predictor import AttendedSentence, Explanation, Prediction, Predictor
 from heed.tasks.prepare import chunks
 from heed.tasks.reading import Reading
 from heed.text.readers.corpus import format_of
@@ -62,7 +63,13 @@ class ClassificationPredictor(Predictor):
         return read_linear(self.run.folder, self.run.recipe, len(self.labels))
 
     def can(self, ability: str) -> bool:
-        return super().can(ability) and not (ability == "embed" and self.run.recipe.model.kind == "linear")
+        has_vectors = self.run.recipe.model.kind != "linear" and not self.encoding.as_documents
+        return super().can(ability) and (ability != "embed" or has_vectors)
+
+    @property
+    def encoding(self) -> Encoding:
+        """How texts become what the neural part reads."""
+        return Encoding.of(self.run.recipe)
 
     @property
     def num_texts(self) -> int:
@@ -119,26 +126,35 @@ class ClassificationPredictor(Predictor):
         return self.answer.outputs(self.parts(texts))
 
     @torch.no_grad()
-    def parts(self, texts: Sequence[Texts], names: Sequence[str] = ()) -> dict[str, Tensor]:
+    def parts(self, texts: Sequence[Texts], names: Sequence[str] | None = None) -> dict[str, Tensor]:
         """The outputs of each part that is used, or of those in `names`."""
         parts = {}
-        names = names or list(self.answer.factors)
+        names = list(self.answer.factors) if names is None else names
         if "linear" in names and self.linear is not None:
             parts["linear"] = self.linear.logits(texts)
         if "neural" in names:
-            ids = encode(list(texts), self.tokenizers["src"], self.run.recipe.data.max_tokens)
-            parts["neural"] = neural_outputs(self.run.model, ids, self.run.device)
+            ids = self.encoding.encode(texts, self.tokenizers["src"])
+            parts["neural"] = neural_outputs(self.run.model, self.encoding, ids, self.run.device)
         return parts
 
-    @property
-    def available(self) -> list[str]:
-        """The parts that the run has."""
-        has_linear = self.run.recipe.model.kind == "linear" or self.run.files.has(LINEAR)
-        return ["linear"] * has_linear + ["neural"] * (self.run.recipe.model.kind != "linear")
+    def parts_on_valid(self, texts: Sequence[Texts]) -> dict[str, Tensor]:
+        """The outputs of each part that the run has for its validation texts, as if no part had been fitted on them."""
+        parts = self.parts(texts, ["neural"] if self.run.recipe.model.kind != "linear" else [])
+        if self.linear is not None:
+            parts["linear"] = outputs_on_valid(self.run.folder, self.linear, texts)
+        return parts
 
     def explain(self, text: str) -> Explanation:
         """The words and n-grams that the most probable label of a text rests on."""
-        return explain(self, self.split(text))
+        return self.explain_texts(self.split(text))
+
+    def explain_texts(self, texts: Texts) -> Explanation:
+        """As `explain`, for a text or a pair."""
+        return replace(explain(self, texts), sentences=attended_sentences(self, texts))
+
+    def attend(self, text: str) -> tuple[AttendedSentence, ...]:
+        """The attention to sentences and words, if the answer uses a reader that has both."""
+        return attended_sentences(self, self.split(text))
 
     def read(self, text: str) -> Reading:
         """The words of a text, the probability of each label, what the likeliest rests on, and attention, if any."""
@@ -172,7 +188,7 @@ class ClassificationPredictor(Predictor):
         self.require("embed")
         data, tokenizer = self.run.recipe.data, self.tokenizers["src"]
         rows = [self.split(text) if text else ("",) * self.num_texts for text in map(data.normaliser.apply, texts)]
-        ids = encode(rows, tokenizer, data.max_tokens)
+        ids = self.encoding.encode(rows, tokenizer)
         return vectors_of_ids(self.run.model.reader, tokenizer, ids, self.run.device)
 
     # --- evaluation -------------------------------------------------------------------------------------

@@ -16,12 +16,12 @@ from heed.data.store import write_store
 from heed.models.linear import Examples
 from heed.tasks import prepare
 from heed.tasks.classification.labels import Labels
+from heed.tasks.classification.reading import Encoding
 from heed.tasks.classification.rows import LabelledTexts, TableRows, held_out, split, training_rows
 from heed.text.doctor import Diagnosis
 from heed.text.readers import fingerprint_file
 from heed.text.readers.labelled import open_labelled
 from heed.text.tokenizers import Tokenizer
-from heed.text.vocabulary import Vocabulary
 
 SIDES = ("src",)
 
@@ -66,7 +66,7 @@ def prepare_classifier(
     seen = prepare.SeenRows(folder)
     tokenizer = tokenizers["src"]
     label_size = 1 << 32 if kind == "number" else max(1 << 16, len(labels) + 1)
-    rows = _encoded(train(), tokenizer, labels, data.max_tokens, seen, dropped)
+    rows = _encoded(train(), tokenizer, labels, Encoding.of(recipe), seen, dropped)
     fingerprint: dict[str, Any] = {"files": {}, **prepare.vocabulary_digests(dict(tokenizers))}
     sizes = (len(tokenizer.vocabulary), label_size)
     store = write_store(folder / "data" / "train", (*SIDES, "label"), rows, sizes, fingerprint)
@@ -105,27 +105,14 @@ def _valid_rows(
 
 
 def _encoded(
-    rows: Iterable[LabelledTexts], tokenizer: Tokenizer, labels: Labels, most: int, seen: prepare.SeenRows,
+    rows: Iterable[LabelledTexts], tokenizer: Tokenizer, labels: Labels, encoding: Encoding, seen: prepare.SeenRows,
     dropped: Counter[str],
 ) -> Iterator[tuple[list[int], list[int]]]:  # fmt: skip
     for chunk in prepare.chunks(rows):
-        ids = encode([texts for texts, _ in chunk], tokenizer, most)
+        ids = encoding.encode([texts for texts, _ in chunk], tokenizer)
         for (texts, of_row), row in zip(chunk, ids, strict=True):
             seen.add(("\t".join(texts),))
             yield row, labels.ids(labels.written(of_row))
-
-
-def encode(texts: list[tuple[str, ...]], tokenizer: Tokenizer, most: int) -> list[list[int]]:
-    """The ids of texts, or of pairs with eos between them; each part is cut, so that all have at most `most`."""
-    columns = [tokenizer.encode(list(column)) for column in zip(*texts, strict=True)]
-    each = (most - len(columns) + 1) // len(columns)
-    rows = []
-    for parts in zip(*columns, strict=True):
-        row: list[int] = []
-        for part in parts:
-            row += [*([Vocabulary.eos_id] if row else []), *part[: max(1, each)]]
-        rows.append(row)
-    return rows
 
 
 def examples(recipe: Any, labels: Labels, valid: list[prepare.Row]) -> Examples:
@@ -137,6 +124,7 @@ def examples(recipe: Any, labels: Labels, valid: list[prepare.Row]) -> Examples:
     return Examples(
         lambda: (texts for texts, _ in training_rows(rows, held)), full[:, -columns:].contiguous(),
         [split(row)[0] for row in valid], targets_of(labels, [row[-1] for row in valid]), labels.kind,
+        held_out=not recipe.data.valid_table,
     )  # fmt: skip
 
 

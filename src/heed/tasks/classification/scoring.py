@@ -86,7 +86,7 @@ def analyse(predictor: Any) -> dict[str, Any]:
     rows, labels = read_valid(predictor.run.folder), predictor.labels
     texts, references = [split(row)[0] for row in rows], [row[-1] for row in rows]
     targets = targets_of(labels, references)
-    parts = predictor.parts(texts, predictor.available)
+    parts = predictor.parts_on_valid(texts)
     systems = []
     for answer in combinations(labels.link, parts, targets):
         answer = predictor.answer if answer.name == predictor.answer.name else answer

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from heed.core.errors import UsageError
 from heed.core.run_files import RunFiles
-from heed.data.batch import Ids, SourceBatch, source_from_ids
+from heed.data.batch import Ids, SourceBatch
 from heed.data.loader import BatchLoader
 from heed.data.store import TokenStore
 from heed.metrics.metric import Score
@@ -32,16 +32,15 @@ from heed.tasks.classification.answer import Combination as Answer
 from heed.tasks.classification.data import HeadConfig, TableData
 from heed.tasks.classification.defaults import choose_classifier
 from heed.tasks.classification.labels import Labels
-from heed.tasks.classification.linear_part import fit_linear, read_linear
+from heed.tasks.classification.linear_part import fit_linear, outputs_on_valid, read_linear, write_held_out
 from heed.tasks.classification.predictor import ClassificationPredictor
 from heed.tasks.classification.prepare import (
     SIDES,
-    encode,
     examples,
     prepare_classifier,
     targets_of,
 )
-from heed.tasks.classification.reading import neural_outputs, outputs_of
+from heed.tasks.classification.reading import Encoding, neural_outputs, outputs_of
 from heed.tasks.classification.rows import split
 from heed.tasks.classification.scores import METRICS_OF, scores_of
 from heed.tasks.defaults import Choices, CorpusStats, Machine
@@ -50,7 +49,6 @@ from heed.tasks.prepare import Row
 from heed.tasks.task import Examination, Loader, Loss, Task, Validation
 from heed.text.doctor import Diagnosis, diagnose_table
 from heed.text.tokenizers import Tokenizer
-from heed.text.vocabulary import Vocabulary
 
 LOSS = "log_loss"
 
@@ -77,6 +75,7 @@ class ClassificationTask(Task):
     name = "classification"
     title = "Classifier"
     row = "text"
+    targets = "texts"
     Data = TableData
     Head = HeadConfig
     sides = SIDES
@@ -147,6 +146,11 @@ class ClassificationTask(Task):
         return Labels.read(RunFiles(self.folder))
 
     @cached_property
+    def encoding(self) -> Encoding:
+        """How texts become what the model reads."""
+        return Encoding.of(self.recipe)
+
+    @cached_property
     def valid(self) -> list[Row]:
         """The validation rows."""
         return prepare.read_valid(self.folder)
@@ -163,9 +167,10 @@ class ClassificationTask(Task):
         )  # fmt: skip
 
     def _collate(self, ids: Mapping[str, Sequence[Ids]], rows: NDArray[np.int64]) -> LabelledBatch:
-        source = source_from_ids(ids["src"], Vocabulary.eos_id, Vocabulary.pad_id)
         targets = self.labels.targets(cast(Any, ids["label"]))
-        return LabelledBatch(source, targets, torch.from_numpy(np.array(rows, dtype=np.int64)))
+        return LabelledBatch(
+            self.encoding.source(ids["src"]), targets, torch.from_numpy(np.array(rows, dtype=np.int64))
+        )
 
     def text_of(self, row: int) -> str:
         return repr(self.tokenizers["src"].decode([self.store.row("src", row).tolist()])[0])
@@ -190,11 +195,10 @@ class ClassificationTask(Task):
     def trial_batch(self, vocabularies: Vocabularies, length: float, processes: int) -> LabelledBatch:
         size = max(2, min(round(length), self.recipe.data.max_tokens))
         rows = max(1, self.recipe.training.tokens_per_batch // size)
-        ids = torch.randint(4, vocabularies.src_size, (rows, size - 1)).tolist()
+        ids = self.encoding.trial(rows, size - 1, vocabularies.src_size)
         targets = torch.nn.functional.one_hot(torch.arange(rows) % vocabularies.tgt_size, vocabularies.tgt_size)
-        source = source_from_ids(ids, Vocabulary.eos_id, Vocabulary.pad_id)
         self.__dict__["labels"] = Labels("label", ("0", "1"))
-        return LabelledBatch(source, targets.float(), torch.arange(rows))
+        return LabelledBatch(self.encoding.source(ids), targets.float(), torch.arange(rows))
 
     # --- validation -------------------------------------------------------------------------------------
 
@@ -207,7 +211,7 @@ class ClassificationTask(Task):
     def linear_outputs(self) -> Tensor | None:
         """Outputs of the linear model for the validation rows, if the run has one."""
         model = read_linear(self.folder, self.recipe, len(self.labels))
-        return model.logits([split(row)[0] for row in self.valid]) if model else None
+        return outputs_on_valid(self.folder, model, [split(row)[0] for row in self.valid]) if model else None
 
     def validate(self, model: Any, metrics: Sequence[str]) -> Validation:
         """Scores of the best combination of the linear and the neural part, which is kept with the weights."""
@@ -215,12 +219,13 @@ class ClassificationTask(Task):
         texts = [split(row)[0] for row in self.valid]
         parts: dict[str, Tensor] = {}
         if model.count_based:
-            parts["linear"] = model.logits(texts)
+            write_held_out(self.folder, model)
+            parts["linear"] = outputs_on_valid(self.folder, model, texts)
         else:
             if self.linear_outputs is not None:
                 parts["linear"] = self.linear_outputs
-            ids = encode(texts, self.tokenizers["src"], self.recipe.data.max_tokens)
-            parts["neural"] = neural_outputs(model, ids, self.device)
+            ids = self.encoding.encode(texts, self.tokenizers["src"])
+            parts["neural"] = neural_outputs(model, self.encoding, ids, self.device)
         references = [row[-1] for row in self.valid]
         tried = [self._tried(answer, parts, references) for answer in combinations(link, parts, self.valid_targets)]
         name = METRICS_OF[self.labels.kind][0]

@@ -10,8 +10,6 @@ import torch
 from heed.data.batch import source_from_ids
 from heed.decoding.words import Word
 from heed.nn.contract import Trace
-from heed.tasks.classification.explaining import explain
-from heed.tasks.classification.prepare import encode
 from heed.tasks.reading import Reading, text_words
 from heed.text.vocabulary import Vocabulary
 
@@ -20,14 +18,17 @@ MOST_ANSWERS = 20
 
 
 def read(predictor: Any, texts: tuple[str, ...]) -> Reading:
-    """A text, or a pair, as a classifier reads it. A linear model has words and no attention."""
+    """A text, or a pair, as a classifier reads it. A linear model has words and no attention.
+
+    The attention of a reader of documents, to their sentences and words, is part of the explanation.
+    """
     [answers] = predictor.predict_texts([texts], MOST_ANSWERS)
-    explanation = explain(predictor, texts)
-    if "neural" not in predictor.available:
+    explanation = predictor.explain_texts(texts)
+    if predictor.run.recipe.model.kind == "linear" or predictor.encoding.as_documents:
         words = tuple(Word(f"{word} ", "word", None, ()) for text in texts for word in text.split())
         return Reading(words, answers=tuple(answers), explanation=explanation)
     data, tokenizer = predictor.run.recipe.data, predictor.tokenizers["src"]
-    [ids] = encode([tuple(map(data.normaliser.apply, texts))], tokenizer, data.max_tokens)
+    [ids] = predictor.encoding.encode([tuple(map(data.normaliser.apply, texts))], tokenizer)
     trace = traced(predictor.run.model, ids, predictor.run.device)
     words, places = text_words(tokenizer, ids, bool(getattr(predictor.run.model.reader, "num_added", 0)))
     return Reading(words, places, trace, tuple(answers), explanation)

@@ -58,7 +58,7 @@ class SpanTask(Task):
 
     @classmethod
     def fits(cls, model: Any) -> bool:
-        return issubclass(model, ReaderModel)
+        return issubclass(model, ReaderModel) and model.source == "tokens"
 
     @classmethod
     def check(cls, recipe: Any, is_new: bool) -> None:

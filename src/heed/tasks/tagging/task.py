@@ -63,7 +63,7 @@ class TaggingTask(Task):
 
     @classmethod
     def fits(cls, model: Any) -> bool:
-        return issubclass(model, ReaderModel)
+        return issubclass(model, ReaderModel) and model.source == "tokens"
 
     @classmethod
     def check(cls, recipe: Any, is_new: bool) -> None:
