@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import functools
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -110,6 +110,37 @@ def test_limits_of_the_length_are_those_of_pytorch(changes: dict[str, Any], tmp_
     ours, oracle = pair_of("transformer", tmp_path)
     options = BEAM.model_copy(update=changes)
     assert_equal(ours.translate(LINES, options), oracle.translate(LINES, options))
+
+
+@pytest.mark.parametrize(
+    "changes", [{"max_ratio": 0.5, "max_extra": 1}, {"max_tokens": 3}, {"no_repeat": 1}, {"no_repeat": 2}]
+)
+def test_greedy_outputs_are_cut_off_and_do_not_repeat_as_in_pytorch(changes: dict[str, Any], tmp_path: Path) -> None:
+    ours, oracle = pair_of("transformer", tmp_path, refused)
+    options = SearchOptions(beam_size=1, **changes)
+    assert_equal(ours.translate(LINES, options), oracle.translate(LINES, options))
+
+
+def test_threads_give_what_one_gives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ours, _ = pair_of("transformer", tmp_path, num_workers=2)
+    expected = ours.translate(LINES, BEAM)
+    monkeypatch.setattr("heed.decoding.line_translator.PART", 3)
+    searched: list[int] = []
+
+    def search(requests: Sequence[Request], options: SearchOptions) -> dict[Request, Hypothesis]:
+        searched.append(len(requests))
+        return ours._searcher(requests, options)
+
+    assert_equal(ours.searched_by(search, num_threads=3).translate(LINES, BEAM), expected)
+    assert len(searched) > 1
+    assert max(searched) == 3
+
+
+def test_an_error_of_one_thread_ends_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ours, _ = pair_of("transformer", tmp_path)
+    monkeypatch.setattr("heed.decoding.line_translator.PART", 1)
+    with pytest.raises(AssertionError, match="PyTorch was asked"):
+        ours.searched_by(refused, num_threads=2).translate(LINES, BEAM)
 
 
 @pytest.mark.parametrize(
