@@ -135,7 +135,7 @@ ANY_TOKENIZER = sorted({*TASKS} - {"word-vectors", "tagging", "span"})
 
 @pytest.mark.parametrize("task", sorted({*ANY_TOKENIZER} - {"captioning"}))  # whose epochs are counted in images
 def test_the_length_of_an_epoch_depends_on_the_tokenizer(task: str) -> None:
-    stats, defaults = CorpusStats(6000, 60.0), task_type(task).defaults
+    stats, defaults = CorpusStats(20_000, 60.0), task_type(task).defaults
     bpe, byte = (
         defaults(stats, CPU, {"tokenizer.kind": kind, "training.tokens_per_batch": 2048}).values["training.eval_every"]
         for kind in ("bpe", "byte")
