@@ -72,9 +72,13 @@ class LineTranslator:
         ]
 
     def _best(self, distinct: Iterable[Request], options: SearchOptions) -> dict[Request, Hypothesis]:
-        """The best hypothesis of each request, checked. Threads check some of many requests while others search."""
+        """The best hypothesis of each request, checked.
+
+        In greedy search, threads check some of many requests while others search. The flagged outputs of a beam are
+        searched again together.
+        """
         requests = sorted(distinct)
-        if self._num_threads == 1 or len(requests) <= PART:
+        if self._num_threads == 1 or options.width > 1 or len(requests) <= PART:
             return self._searched(options, requests)
         requests.sort(key=lambda request: -len(request.source))  # the last to finish are short
         parts = [requests[first : first + PART] for first in range(0, len(requests), PART)]
