@@ -613,8 +613,8 @@ def test_stdout_contains_only_data(here: Path, translator: Path, bigram: Path) -
 FINE = [f"{label} text {i}\t{label}" for i in range(20) for label in ("pos", "neg")]
 TABLES = {
     "empty": ([], 65, "error: t.tsv: the table has no rows.\n"),
-    "without a column": (["one", "two"], 2, "error: t.tsv: no column of labels (columns: 'one'). Name it: "
-                         "--label-column 1.\n"),
+    "without a column": (["one", "two"], 2, "error: t.tsv: no column of labels (columns: 'one'). Name it "
+                         "with --label-column, or what the table is for with --task.\n"),
     "one label": (["text\tlabel", *(f"a text {i}\tpos" for i in range(600))], 65, (
         "error: this data would ruin the run:\n  All rows have the same label: 'pos'. Give a table with two labels or "
         "more, or another column with --label-column.\nFix it, or continue with --force.\n")),

@@ -337,7 +337,7 @@ def test_other_models_are_used_by_the_same_verbs(recurrent: Path, bigram: Path) 
         ((*FILES, "--valid", "val.aa", "val.bb"), 2, "unknown option --valid. Use --valid-src F --valid-tgt F, --va"),
         ((*FILES, "--valid=val.aa"), 2, "unknown option --valid. Use --valid-src F --valid-tgt F, --valid-pairs F"),
         ((*FILES, "--valid-src", "train.aa"), 2, "give both data.valid_src and data.valid_tgt"),
-        ((*FILES, "--data.hold_out=200"), 65, "would hold out more than half of the 300 lines"),
+        ((*FILES, "--data.hold_out=200"), 65, "would hold out more than half of the 300 rows"),
         (("--task", "translation", "--src", "-", "--tgt", "train.bb"), 2, "standard input cannot be read twice"),
     ],
 )  # fmt: skip

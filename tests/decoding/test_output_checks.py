@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scripted import ScriptedModel
 
 from heed.core.errors import DataError
 from heed.decoding.options import Constraints, SearchOptions
-from heed.decoding.output_checks import Guard, OutputChecks, fallback_searches, is_loop, no_repeat_size
+from heed.decoding.output_checks import Guard, OutputChecks, _Limit, fallback_searches, is_loop, no_repeat_size
 from heed.decoding.translator import ModelTranslator
 from heed.text.normalise import Normaliser
 from heed.text.tokenizers.byte_level import Byte
@@ -242,3 +244,21 @@ def test_a_replacement_keeps_the_constraints() -> None:
     model = ModelTranslator(ScriptedModel(12, script), WORDS, WORDS, Normaliser(), checks=GUARDED)
     [actual] = model.translate(["a"], BEAM, [Constraints(prefix="b")])
     assert (actual.text, actual.flags, actual.fallback) == ("b d", ("loop",), True)
+
+
+@given(st.text("ab c", max_size=40), st.integers(1, 3), st.integers(0, 12), st.integers(1, 4))
+def test_all_repeated_runs_are_found_at_once(text: str, shortest: int, further: int, times: int) -> None:
+    """Of every period, the longest repetition, counted by comparing whole runs."""
+    expected = []
+    for period in range(shortest, shortest + further + 1):
+        most = 1
+        for begin in range(len(text)):
+            count = 1
+            while text[begin + count * period : begin + (count + 1) * period] == text[begin : begin + period] != "":
+                if len(text) < begin + (count + 1) * period:
+                    break
+                count += 1
+            most = max(most, count)
+        if most > times:
+            expected.append((period, most))
+    assert list(_Limit(shortest, shortest + further, times).exceeded(text)) == expected

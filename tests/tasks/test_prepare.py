@@ -79,7 +79,7 @@ def test_another_seed_holds_out_other_rows() -> None:
 
 
 def test_holding_out_more_than_half_is_refused() -> None:
-    with pytest.raises(DataError, match=r"data.hold_out = 1,000 would hold out more than half of the 300 lines"):
+    with pytest.raises(DataError, match=r"data.hold_out = 1,000 would hold out more than half of the 300 rows"):
         split_rows([], 300, 1000, seed=1, held=True)
 
 

@@ -15,13 +15,17 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from io import BufferedReader
 from pathlib import Path
-from typing import IO, Any, Literal, TextIO, overload
+from typing import IO, Any, Literal, TextIO, TypeVar, overload
+
+from pydantic import BaseModel, ValidationError
 
 from heed.core.errors import DataError, StorageError
 from heed.core.files import atomic_write, is_plain_file, sha256_file
 from heed.core.own_files import LARGE, SMALL, first_link, open_own, own_path, read_own
 from heed.core.progress import warn
 from heed.core.run_manifest import MANIFEST, Writer, locked, read_digests
+
+C = TypeVar("C", bound=BaseModel)
 
 RESTORE = "Put the run's own file back."
 
@@ -59,6 +63,18 @@ class RunFiles:
         content = read_own(self.folder, name, most)
         self._check(name, lambda: hashlib.sha256(content).hexdigest(), otherwise)
         return content
+
+    def read_as(self, kind: type[C], name: str, most: int = LARGE) -> C:
+        """A file with the fields of a model of pydantic. Raises what `read` raises, and DataError for other fields."""
+        try:
+            return kind.model_validate_json(self.read(name, most))
+        except ValidationError as error:
+            raise DataError(f"{self.folder / name} is damaged: {error.errors()[0]['msg']}. {RESTORE}") from error
+
+    def write_as(self, fields: BaseModel, name: str) -> None:
+        """Write fields that `read_as` reads."""
+        with self.write(name, "w") as file:
+            file.write(fields.model_dump_json(indent=1) + "\n")
 
     def read_anyway(self, name: str, otherwise: str, most: int = SMALL) -> bytes:
         """As `read`, but with a warning instead of a ChangedError."""

@@ -31,7 +31,6 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from itertools import groupby
 from pathlib import Path
 from typing import Literal
@@ -228,7 +227,6 @@ def _translatable(text: str) -> list[str]:
     return plain if plain else [word.lower() for word in words if text.upper() == text]
 
 
-@lru_cache(maxsize=100_000)
 def _strip_signs(word: str) -> str:
     if word.isalnum():  # most words
         return word

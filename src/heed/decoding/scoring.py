@@ -10,7 +10,7 @@ Also the limits of a batch that is scored or searched, and smaller batches where
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Literal, Protocol, TypeVar
@@ -41,6 +41,8 @@ MAX_POSITIONS = 64_000
 MAX_SCORED_POSITIONS = 16_000
 """The same for a batch that is scored, where each position has a distribution of its own."""
 MAX_SCORED_ROWS = 64
+MAX_READ_ROWS = 128
+"""The same for readers, whose positions have no distribution over a vocabulary."""
 MAX_SCORED_TOKENS = 10_000
 """Tokens of the longest text that is scored at once: attention is quadratic. Count-based models take any length."""
 SEGMENT = 256
@@ -348,7 +350,7 @@ def batches(lengths: Sequence[int], max_rows: int, max_positions: int) -> Iterat
         begin = end
 
 
-def halve_on_oom(items: Sequence[Item], work: Callable[[Sequence[Item]], Sequence[Result]]) -> list[Result]:
+def halve_on_oom(items: Sequence[Item], work: Callable[[Sequence[Item]], Iterable[Result]]) -> list[Result]:
     """`work(items)`; where memory runs out, the same in halves. A result must not depend on its neighbours.
 
     Raises HeedError where memory does not suffice for a single item.
@@ -372,14 +374,15 @@ def warn_of_halving() -> None:
 
 
 def in_length_order(
-    lengths: Sequence[int], ties: Sequence[int], score: Callable[[Sequence[int]], Sequence[Result]]
-) -> list[Result]:
+    lengths: Sequence[int], ties: Sequence[int], score: Callable[[Sequence[int]], Iterable[Result]],
+    max_rows: int = MAX_SCORED_ROWS,
+) -> list[Result]:  # fmt: skip
     """`score` on the indices of all rows, in batches from the longest to the shortest; results in the rows' order.
 
     `ties` orders rows of equal length.
     """
     order = sorted(range(len(lengths)), key=lambda i: (-lengths[i], ties[i]))
     results: dict[int, Result] = {}
-    for part in batches([lengths[i] for i in order], MAX_SCORED_ROWS, MAX_SCORED_POSITIONS):
+    for part in batches([lengths[i] for i in order], max_rows, MAX_SCORED_POSITIONS):
         results.update(zip(order[part], halve_on_oom(order[part], score), strict=True))
     return [results[i] for i in range(len(lengths))]

@@ -1,10 +1,11 @@
 """Isolated translation of a file: a process that reads and writes the file, while another one has the models.
 
-    python -m heed.documents.isolated DESCRIPTOR
+    python -m heed.documents.isolated DESCRIPTOR MEMORY
 
 Files from strangers are read here, so that a server can end the reading at any moment, and so that its memory and its
 interpreter stay free for others. Both sides send JSON, one message in each frame of a connection
-(`heed.serve.engine.document_processes` is the other side).
+(`heed.serve.engine.document_processes` is the other side). MEMORY is the number of bytes, beyond those of the process
+at its start, that a file may take.
 
 The process gets a document: a message, then the file. It may ask for the tokens of a line, for translations and for
 links, and gets an answer to each question. Last it sends the translated file, or an error.
@@ -27,7 +28,6 @@ from types import SimpleNamespace
 from typing import Any
 
 from heed.core.errors import HeedError
-from heed.core.files import format_bytes
 from heed.core.json_text import parse_json
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import Constraints, SearchOptions
@@ -39,8 +39,6 @@ from heed.documents.translation import Step, TranslateOptions, Watch
 from heed.text.normalise import Normaliser
 from heed.text.readers.columns import Sides
 
-MEMORY = 1 << 30
-"""Bytes of memory beyond those of the process at its start that a file may take."""
 KEPT_MEMORY = 64 << 20
 """Bytes by which a process may have grown and still read another file."""
 CPU_SECONDS = 600
@@ -129,7 +127,7 @@ def _outcome(connection: Connection, document: dict[str, Any], data: bytes) -> t
     except HeedError as error:
         return "error", str(error).encode()
     except MemoryError:
-        return "error", f"{document['name']}: the file needs more than {format_bytes(MEMORY)} of memory.".encode()
+        return "error", f"{document['name']} needs more memory than the server allows for reading a file.".encode()
     except (EOFError, BrokenPipeError):
         raise
     except Exception:
@@ -170,10 +168,11 @@ def main() -> None:
     """The process."""
     os.nice(PRIORITY)
     gc.disable()  # while a file is read, all of it is in use
+    descriptor, memory = map(int, sys.argv[1:])
     if addresses := _pages()[0]:
-        _limit(resource.RLIMIT_AS, addresses + MEMORY)
+        _limit(resource.RLIMIT_AS, addresses + memory)
     with suppress(EOFError, OSError):
-        serve(Connection(int(sys.argv[1])))
+        serve(Connection(descriptor))
 
 
 if __name__ == "__main__":

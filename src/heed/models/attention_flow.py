@@ -10,7 +10,7 @@ and after a bidirectional LSTM over [x; y], to its states h by the similarity of
     β_ij = softmax_j(u · h_i + v · h_j + w · (h_i ⊙ h_j)),    c_i = Σ_j β_ij h_j.
 
 Further bidirectional layers read ReLU(W [h; c; h ⊙ c; q]), where q is the mean of the first text's states, weighted by
-attention (Chen et al., section 3.2: question encoding). What is said of the context holds for the question too.
+attention (Chen et al., section 3.2: question encoding). The question is read in the same way.
 """
 
 from __future__ import annotations

@@ -29,9 +29,9 @@ class ReaderWithHead(nn.Module):
         features: Tensor = self.reader.read(source, dropout_keys, trace)
         return features
 
-    def read_begun(self, source: Any, dropout_keys: DropoutKeys | None = None) -> Tensor:
+    def read_begun(self, source: Any, dropout_keys: DropoutKeys | None = None, trace: Trace | None = None) -> Tensor:
         """As `read`, after the features of positions that the reader adds before the first one, such as [CLS]."""
-        features: Tensor = self.reader.read_begun(source, dropout_keys)
+        features: Tensor = self.reader.read_begun(source, dropout_keys, trace)
         return features
 
     def shards(self) -> Any:

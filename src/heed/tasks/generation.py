@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from heed.core.errors import UsageError
 from heed.data.batch import Batch, Ids, collate
 from heed.data.loader import BatchLoader
-from heed.data.store import TokenStore
 from heed.data.subword_dropout import SubwordDropout
 from heed.decoding.scoring import TokenScores
 from heed.decoding.translator import ModelTranslator
@@ -24,7 +23,6 @@ from heed.nn.contract import Autoregressive, PairedHead, Smoothing, State, Vocab
 from heed.nn.dropout_keys import DropoutKeys
 from heed.nn.state_io import renewed
 from heed.tasks.predictor import Combination
-from heed.tasks.prepare import open_tokens
 from heed.tasks.task import Loss, Task
 from heed.text.vocabulary import Vocabulary
 
@@ -36,11 +34,6 @@ class GenerationTask(Task):
     """A task that learns to predict each token of the side `tgt`, from a source or without one."""
 
     tie_breaker = "perplexity"
-
-    @property
-    def store(self) -> TokenStore:
-        """The training data."""
-        return open_tokens(self.folder)
 
     def row_loader(
         self, tokens_per_batch: int, seed: int, rank: int, world_size: int, workers: int,

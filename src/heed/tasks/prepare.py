@@ -99,8 +99,8 @@ def require_enough(num_rows: int, hold_out: int) -> None:
     """Raise DataError if more than half of the rows would be held out."""
     if 2 * hold_out > num_rows:
         raise DataError(
-            f"data.hold_out = {hold_out:,} would hold out more than half of the {num_rows:,} lines. "
-            "Lower it, or give separate validation data (--valid-src and --valid-tgt, or --valid-text)."
+            f"data.hold_out = {hold_out:,} would hold out more than half of the {num_rows:,} rows. "
+            "Lower it, or give separate validation data with the flags that begin with --valid."
         )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple, Protocol
 
@@ -20,6 +21,7 @@ from heed.core.errors import UsageError
 from heed.core.run_files import RunFiles
 from heed.data.batch import TrainingBatch
 from heed.data.schedule import Position
+from heed.data.store import TokenStore
 from heed.metrics.metric import Score
 from heed.models import build_model
 from heed.nn.contract import Smoothing, State, Vocabularies
@@ -27,7 +29,7 @@ from heed.nn.dropout_keys import DropoutKeys
 from heed.tasks.data import DataConfig
 from heed.tasks.defaults import Choices, CorpusStats, Machine
 from heed.tasks.predictor import ALONE, Combination, Predictor
-from heed.tasks.prepare import Corpus, read_valid
+from heed.tasks.prepare import Corpus, open_tokens, read_valid
 from heed.text.doctor import Diagnosis
 from heed.text.tokenizers import Tokenizer
 
@@ -205,13 +207,19 @@ class Task(ABC):
 
     # --- training on a prepared run folder --------------------------------------------------------------
 
+    @cached_property
+    def store(self) -> TokenStore:
+        """The training data."""
+        return open_tokens(self.folder)
+
     @abstractmethod
     def loader(self, tokens_per_batch: int, seed: int, rank: int = 0, world_size: int = 1, workers: int = 0) -> Loader:
         """The training batches of one rank, prepared by `workers` processes (0: by a thread)."""
 
-    @abstractmethod
     def text_of(self, row: int) -> str:
-        """A row of the training data as text."""
+        """A row of the training data as text; of several columns the last one."""
+        side = self.sides[-1]
+        return repr(self.tokenizers[side].decode([self.store.row(side, row).tolist()])[0])
 
     @property
     def num_valid(self) -> int:

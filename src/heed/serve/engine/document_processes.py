@@ -24,6 +24,8 @@ from heed.text.readers.columns import Sides
 
 MOST_PROCESSES = 8
 """Files that are read at once. Others wait."""
+MEMORY = 1 << 30
+"""Bytes of memory, beyond those of a process without a file, that a file may take."""
 LEAST_IDLE, MOST_IDLE = 2, 4
 """Processes that are kept ready, as starting one takes a quarter of a second."""
 POLL_SECONDS = 0.1
@@ -33,12 +35,12 @@ POLL_SECONDS = 0.1
 class DocumentProcess:
     """One process, seen from the one that has the models."""
 
-    def __init__(self) -> None:
+    def __init__(self, memory: int = MEMORY) -> None:
         self._connection, theirs = Pipe()
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "heed.documents.isolated", str(theirs.fileno())], pass_fds=[theirs.fileno()],
-                stdin=subprocess.DEVNULL, process_group=0,  # an interrupt is for the server
+                [sys.executable, "-m", "heed.documents.isolated", str(theirs.fileno()), str(memory)],
+                pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, process_group=0,  # an interrupt is for the server
             )  # fmt: skip
         self.is_fit = True
         """Whether it can translate another file."""

@@ -13,7 +13,6 @@ import torch
 from heed.core.errors import DataError
 from heed.data.augmentation import Augmentation
 from heed.data.image_store import ImageStore
-from heed.data.store import TokenStore
 from heed.decoding.options import SearchOptions
 from heed.metrics import METRICS, score_likelihoods, score_several
 from heed.metrics.metric import Score
@@ -81,11 +80,6 @@ class CaptioningTask(Task):
             ImageStore.open(folder / name, verify=True)
 
     # --- training on a prepared run folder --------------------------------------------------------------
-
-    @property
-    def store(self) -> TokenStore:
-        """The captions of each training image."""
-        return prepare.open_tokens(self.folder)
 
     @cached_property
     def valid_images(self) -> ImageStore:

@@ -10,6 +10,7 @@ import torch
 from heed.decoding.words import word_slices
 from heed.models.hierarchical_attention import WORDS
 from heed.nn.contract import Trace
+from heed.tasks.classification.reading import outputs_of
 from heed.tasks.predictor import AttendedSentence, Weighted
 
 SENTENCES = "pooling"
@@ -25,8 +26,7 @@ def attended_sentences(predictor: Any, texts: tuple[str, ...]) -> tuple[Attended
     tokenizer = predictor.tokenizers["src"]
     ids = predictor.encoding.encode([tuple(map(normalise, texts))], tokenizer)
     source, trace = predictor.encoding.source(ids).to(predictor.run.device), Trace()
-    model = predictor.run.model
-    model.head(model.read(source, None, trace), source.mask, None, trace)
+    outputs_of(predictor.run.model, source, trace=trace)
     if SENTENCES not in trace.weights or WORDS not in trace.weights:
         return ()
     shares = trace.weights[SENTENCES][0][0, 0, 0].float().tolist()

@@ -7,7 +7,7 @@ next.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,8 +16,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from heed.data.batch import Ids, source_from_ids
+from heed.decoding.scoring import MAX_READ_ROWS, in_length_order
 from heed.models import MODELS
-from heed.nn.contract import Source
+from heed.nn.contract import Source, Trace
 from heed.nn.documents import documents_from_ids
 from heed.nn.dropout_keys import DropoutKeys
 from heed.text.sentences import split_paragraph
@@ -28,7 +29,6 @@ LONGEST_SENTENCE = 64
 """Tokens of a sentence of a document."""
 _PROSE = 25
 """Tokens of a usual sentence."""
-_TOKENS = 16384
 
 
 @dataclass(frozen=True)
@@ -99,25 +99,22 @@ def neural_outputs(
     model: Any, encoding: Encoding, ids: Sequence[Sequence[int]], device: torch.device
 ) -> Float[Tensor, "N K"]:
     """An output for each label of each text, in batches by length."""
-    order = sorted(range(len(ids)), key=lambda row: len(ids[row]))
-    parts, begin = [], 0
-    while begin < len(order):
-        size = 1
-        while begin + size < len(order) and (size + 1) * (len(ids[order[begin + size]]) + 1) <= _TOKENS:
-            size += 1
-        source = encoding.source([ids[row] for row in order[begin : begin + size]]).to(device)
-        parts.append(outputs_of(model, source).float().cpu())
-        begin += size
-    outputs = torch.cat(parts)
-    return outputs[torch.tensor(order).argsort()]
+    lengths = [len(row) + 1 for row in ids]
+
+    def read(rows: Sequence[int]) -> Iterable[Tensor]:
+        return outputs_of(model, encoding.source([ids[row] for row in rows]).to(device)).float().cpu()
+
+    return torch.stack(in_length_order(lengths, lengths, read, MAX_READ_ROWS))
 
 
-def outputs_of(model: Any, source: Any, dropout_keys: DropoutKeys | None = None) -> Float[Tensor, "B K"]:
+def outputs_of(
+    model: Any, source: Any, dropout_keys: DropoutKeys | None = None, trace: Trace | None = None
+) -> Float[Tensor, "B K"]:
     """The outputs of a reader with a pooling head; the first position is that of [CLS] where the reader has one."""
     mask = source.mask
     if model.head.pooling == "cls":
-        features, mask = model.read_begun(source, dropout_keys)[:, :1], mask[:, :1]
+        features, mask = model.read_begun(source, dropout_keys, trace)[:, :1], mask[:, :1]
     else:
-        features = model.read(source, dropout_keys)
-    outputs: Tensor = model.head(features, mask, dropout_keys)
+        features = model.read(source, dropout_keys, trace)
+    outputs: Tensor = model.head(features, mask, dropout_keys, trace)
     return outputs

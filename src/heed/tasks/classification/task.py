@@ -17,8 +17,6 @@ from torch import Tensor
 from heed.core.errors import UsageError
 from heed.core.run_files import RunFiles
 from heed.data.batch import Ids, SourceBatch
-from heed.data.loader import BatchLoader
-from heed.data.store import TokenStore
 from heed.metrics.metric import Score
 from heed.models import ReaderModel, build_model
 from heed.models.linear import LinearNgrams
@@ -46,7 +44,8 @@ from heed.tasks.classification.scores import METRICS_OF, scores_of
 from heed.tasks.defaults import Choices, CorpusStats, Machine
 from heed.tasks.predictor import ALONE, Combination
 from heed.tasks.prepare import Row
-from heed.tasks.task import Examination, Loader, Loss, Task, Validation
+from heed.tasks.reader_task import ReaderTask
+from heed.tasks.task import Examination, Loss, Validation
 from heed.text.doctor import Diagnosis, diagnose_table
 from heed.text.tokenizers import Tokenizer
 
@@ -69,7 +68,7 @@ class LabelledBatch(SourceBatch):
         return LabelledBatch(self.source.part(rows), self.targets[rows], self.rows[rows])
 
 
-class ClassificationTask(Task):
+class ClassificationTask(ReaderTask):
     """From a text to its label, labels or number."""
 
     name = "classification"
@@ -89,6 +88,7 @@ class ClassificationTask(Task):
 
     @classmethod
     def check(cls, recipe: Any, is_new: bool) -> None:
+        super().check(recipe, is_new)
         answer, metric = recipe.data.answer, recipe.training.stop_metric
         if answer != "auto" and metric not in (LOSS, *METRICS_OF[answer]):
             allowed = " or ".join(f'"{name}"' for name in (LOSS, *METRICS_OF[answer]))
@@ -99,8 +99,6 @@ class ClassificationTask(Task):
                 f"data.max_tokens = {recipe.data.max_tokens} and the end of a text need {recipe.data.max_tokens + 1} "
                 f"positions, but the reader has {most}"
             )
-        if recipe.training.r_drop:
-            raise ValueError('training.r_drop requires task = "translation": set it to 0')
 
     @classmethod
     def examine(cls, data: TableData, quiet: bool) -> Examination:
@@ -155,25 +153,11 @@ class ClassificationTask(Task):
         """The validation rows."""
         return prepare.read_valid(self.folder)
 
-    @cached_property
-    def store(self) -> TokenStore:
-        """The training rows."""
-        return prepare.open_tokens(self.folder)
-
-    def loader(self, tokens_per_batch: int, seed: int, rank: int = 0, world_size: int = 1, workers: int = 0) -> Loader:
-        return BatchLoader(
-            self.store, self._collate, tokens_per_batch=tokens_per_batch, seed=seed, rank=rank, world_size=world_size,
-            workers=workers,
-        )  # fmt: skip
-
-    def _collate(self, ids: Mapping[str, Sequence[Ids]], rows: NDArray[np.int64]) -> LabelledBatch:
+    def collate(self, ids: Mapping[str, Sequence[Ids]], rows: Sequence[int] | NDArray[np.int64]) -> LabelledBatch:
         targets = self.labels.targets(cast(Any, ids["label"]))
         return LabelledBatch(
             self.encoding.source(ids["src"]), targets, torch.from_numpy(np.array(rows, dtype=np.int64))
         )
-
-    def text_of(self, row: int) -> str:
-        return repr(self.tokenizers["src"].decode([self.store.row("src", row).tolist()])[0])
 
     def sequences(self) -> Iterable[Sequence[int]]:
         """The texts and targets that a linear model is estimated from (`heed.models.linear.Examples`)."""

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import torch
 
-from heed.data.batch import source_from_ids
 from heed.decoding.words import Word
 from heed.nn.contract import Trace
+from heed.tasks.classification.reading import outputs_of
 from heed.tasks.reading import Reading, text_words
-from heed.text.vocabulary import Vocabulary
 
 MOST_ANSWERS = 20
 """Labels of a reading."""
@@ -29,15 +27,8 @@ def read(predictor: Any, texts: tuple[str, ...]) -> Reading:
         return Reading(words, answers=tuple(answers), explanation=explanation)
     data, tokenizer = predictor.run.recipe.data, predictor.tokenizers["src"]
     [ids] = predictor.encoding.encode([tuple(map(data.normaliser.apply, texts))], tokenizer)
-    trace = traced(predictor.run.model, ids, predictor.run.device)
+    trace = Trace()
+    with torch.no_grad():
+        outputs_of(predictor.run.model, predictor.encoding.source([ids]).to(predictor.run.device), trace=trace)
     words, places = text_words(tokenizer, ids, bool(getattr(predictor.run.model.reader, "num_added", 0)))
     return Reading(words, places, trace, tuple(answers), explanation)
-
-
-@torch.no_grad()
-def traced(model: Any, ids: Sequence[int], device: torch.device) -> Trace:
-    """The attention of a reader and its pooling head over a text."""
-    trace = Trace()
-    source = source_from_ids([ids], Vocabulary.eos_id, Vocabulary.pad_id).to(device)
-    model.head(model.read(source, trace=trace), source.mask, trace=trace)
-    return trace

@@ -18,7 +18,6 @@ from heed.core.errors import UsageError
 from heed.data.batch import Ids
 from heed.data.masking import MaskedBatch, MaskedLoader, Masking
 from heed.data.next_sentence import PairedBatch, PairedLoader, joined, paired
-from heed.data.store import TokenStore
 from heed.metrics.masked import score_masked, score_next_sentence
 from heed.models import ReaderModel, build_model
 from heed.nn.contract import Smoothing, State, Vocabularies
@@ -126,11 +125,6 @@ class MaskedLanguageModelTask(Task):
         """The tokenizer of the text."""
         return self.tokenizers["src"]
 
-    @property
-    def store(self) -> TokenStore:
-        """The training data."""
-        return prepare.open_tokens(self.folder)
-
     @cached_property
     def masking(self) -> Masking:
         """The rule by which pieces are masked."""
@@ -143,9 +137,6 @@ class MaskedLanguageModelTask(Task):
             self.store, self.masking, tokens_per_batch=tokens_per_batch, seed=seed, rank=rank, world_size=world_size,
             workers=workers,
         )  # fmt: skip
-
-    def text_of(self, row: int) -> str:
-        return repr(self.tokenizer.decode([self.store.row("src", row).tolist()])[0])
 
     def loss(
         self, model: ReaderWithHead, batch: MaskedBatch, smoothing: Smoothing, dropout_keys: DropoutKeys | None,

@@ -15,14 +15,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from heed.decoding.scoring import MAX_READ_ROWS, in_length_order
 from heed.tasks.predictor import Prediction
 from heed.tasks.span.batch import ALL_COLUMNS, pair_source
 from heed.tasks.span.prepare import with_spans
 from heed.tasks.span.words import Cell, PairEncoder, Row, SplitQuestion
 from heed.text.readers.questions import Question
 
-MAX_POSITIONS = 8192
-"""Positions of a batch, with padding."""
 AT_ONCE = 256
 """Questions whose scores are in memory together."""
 NONE: Cell = (-1, 0)
@@ -65,13 +64,10 @@ class Answerer:
             if (window := with_spans(questions[number], begin, row, [], length)) is not None
         ]
         found = [Spans.empty(len(each.words), length, self.model.head.no_answer) for each in questions]
-        for batch in _batches([len(row["src"]) for _, _, row in rows]):
-            source = pair_source({name: [rows[at][2][name] for at in batch] for name in ALL_COLUMNS})
-            spans, none = self._read(source)
-            for place, at in enumerate(batch):
-                number, begin, row = rows[at]
-                first = row["asked"][0]
-                found[number].add(begin, spans[place, first : len(row["starts"])], float(none[place]))
+        lengths = [len(row["src"]) + 1 for _, _, row in rows]
+        read = in_length_order(lengths, lengths, lambda some: self._read([rows[at][2] for at in some]), MAX_READ_ROWS)
+        for (number, begin, row), (spans, none) in zip(rows, read, strict=True):
+            found[number].add(begin, spans[row["asked"][0] : len(row["starts"])], float(none))
         return found
 
     def _windows(self, questions: Sequence[SplitQuestion]) -> list[list[tuple[int, Row]]]:
@@ -85,12 +81,13 @@ class Answerer:
         return self.encoder.shorter(max(1, left)).windows(questions)
 
     @torch.no_grad()
-    def _read(self, source: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        source = source.to(self.device)
+    def _read(self, rows: Sequence[Row]) -> Iterator[tuple[NDArray[np.float64], np.float64]]:
+        """The scores of the spans of each row [W, L], and that of no answer."""
+        source = pair_source({name: [row[name] for row in rows] for name in ALL_COLUMNS}).to(self.device)
         features = source.words.of_words(self.model.read(source.words))
         head = self.model.head
         scores = head(features, source.context, source.grid(head.max_words))
-        return scores.spans.double().cpu().numpy(), scores.none.double().cpu().numpy()
+        return zip(scores.spans.double().cpu().numpy(), scores.none.double().cpu().numpy(), strict=True)
 
 
 @dataclass
@@ -144,15 +141,3 @@ def _as_candidate(split: SplitQuestion, cell: Cell, prediction: SpanPrediction) 
         if found is not None and found.start is not None and split.cell(candidate) == cell:
             return replace(prediction, text=found.text, start=found.start, end=found.start + len(found.text))
     return prediction
-
-
-def _batches(lengths: Sequence[int]) -> Iterator[list[int]]:
-    """The windows in batches of similar lengths."""
-    batch: list[int] = []
-    for index in sorted(range(len(lengths)), key=lambda index: lengths[index]):
-        if batch and (len(batch) + 1) * (lengths[index] + 1) > MAX_POSITIONS:
-            yield batch
-            batch = []
-        batch.append(index)
-    if batch:
-        yield batch

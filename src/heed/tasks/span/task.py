@@ -7,12 +7,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from heed.core.errors import UsageError
 from heed.core.run_files import RunFiles
-from heed.data.loader import BatchLoader
-from heed.data.store import TokenStore
+from heed.data.batch import Ids
 from heed.models import ReaderModel, build_model
 from heed.nn.contract import Smoothing, State, Vocabularies
 from heed.nn.dropout_keys import DropoutKeys
@@ -21,6 +22,7 @@ from heed.nn.span_head import SpanHead
 from heed.tasks import prepare
 from heed.tasks.defaults import Choices, CorpusStats, Machine
 from heed.tasks.predictor import ALONE, Combination
+from heed.tasks.reader_task import ReaderTask
 from heed.tasks.span.answering import Answerer
 from heed.tasks.span.batch import ALL_COLUMNS, SpanBatch, collate
 from heed.tasks.span.data import SpanData, SpanHeadConfig
@@ -30,7 +32,7 @@ from heed.tasks.span.predictor import SpanPredictor
 from heed.tasks.span.prepare import SIDES, prepare_spans
 from heed.tasks.span.rows import question_of
 from heed.tasks.span.words import PairEncoder, SpanWords
-from heed.tasks.task import Examination, Loader, Loss, Sample, Task, Validation
+from heed.tasks.task import Examination, Loss, Sample, Validation
 from heed.tasks.words import WordEncoder
 from heed.text.doctor import Diagnosis, diagnose_questions
 from heed.text.tokenizers import Tokenizer
@@ -41,7 +43,7 @@ SHOWN = 300
 """Characters of a context that samples show."""
 
 
-class SpanTask(Task):
+class SpanTask(ReaderTask):
     """From a question and a context to the answer in it."""
 
     name = "span"
@@ -62,11 +64,10 @@ class SpanTask(Task):
 
     @classmethod
     def check(cls, recipe: Any, is_new: bool) -> None:
+        super().check(recipe, is_new)
         training = recipe.training
         if training.label_smoothing:
             raise ValueError("spans have no label smoothing: set training.label_smoothing = 0")
-        if training.r_drop:
-            raise ValueError('training.r_drop requires task = "translation": set it to 0')
         if recipe.data.overlap >= recipe.data.max_tokens:
             raise ValueError("windows must be longer than what they share: set data.overlap below data.max_tokens")
 
@@ -103,11 +104,6 @@ class SpanTask(Task):
 
     # --- training on a prepared run folder --------------------------------------------------------------
 
-    @property
-    def store(self) -> TokenStore:
-        """The training data."""
-        return prepare.open_tokens(self.folder)
-
     @cached_property
     def encoder(self) -> PairEncoder:
         """The encoding of questions and contexts."""
@@ -115,14 +111,8 @@ class SpanTask(Task):
         words = WordEncoder(data, self.tokenizers["src"], SpanWords.read(RunFiles(self.folder)))
         return PairEncoder(words, data.max_tokens, data.overlap)
 
-    def loader(self, tokens_per_batch: int, seed: int, rank: int = 0, world_size: int = 1, workers: int = 0) -> Loader:
-        return BatchLoader(
-            self.store, collate, tokens_per_batch=tokens_per_batch, seed=seed, rank=rank, world_size=world_size,
-            workers=workers,
-        )  # fmt: skip
-
-    def text_of(self, row: int) -> str:
-        return repr(self.tokenizers["src"].decode([self.store.row("src", row).tolist()])[0])
+    def collate(self, ids: Mapping[str, Sequence[Ids]], rows: Sequence[int] | NDArray[np.int64]) -> SpanBatch:
+        return collate(ids, rows)
 
     def loss(
         self, model: Any, batch: SpanBatch, smoothing: Smoothing, dropout_keys: DropoutKeys | None,

@@ -12,11 +12,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, NonNegativeInt, ValidationError
+from pydantic import BaseModel, ConfigDict, NonNegativeInt
 
-from heed.core.errors import DataError
-from heed.core.own_files import LARGE
-from heed.core.run_files import RESTORE, RunFiles
+from heed.core.run_files import RunFiles
 from heed.nn.contract import Vocabularies
 from heed.nn.word_source import CHARACTER_PAD, FIRST_CHARACTER
 from heed.tasks.words import COLUMNS, WordEncoder, Words
@@ -67,16 +65,12 @@ class SpanWords(BaseModel):
 
     def write(self, files: RunFiles) -> None:
         """Write `labels.json`."""
-        with files.write(LABELS, "w") as file:
-            file.write(self.model_dump_json(indent=1) + "\n")
+        files.write_as(self, LABELS)
 
     @classmethod
     def read(cls, files: RunFiles) -> SpanWords:
         """Read `labels.json`. Raises DataError if it is damaged."""
-        try:
-            return cls.model_validate_json(files.read(LABELS, LARGE))
-        except ValidationError as error:
-            raise DataError(f"{files.folder / LABELS} is damaged: {error.errors()[0]['msg']}. {RESTORE}") from error
+        return files.read_as(cls, LABELS)
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import torch
-from pydantic import BaseModel, ConfigDict, NonNegativeInt, ValidationError
+from pydantic import BaseModel, ConfigDict, NonNegativeInt
 
-from heed.core.errors import DataError
-from heed.core.own_files import LARGE
-from heed.core.run_files import RESTORE, RunFiles
+from heed.core.run_files import RunFiles
 from heed.nn.contract import Vocabularies
 from heed.nn.crf import Legal
 from heed.nn.word_source import FIRST_CHARACTER
@@ -79,16 +77,12 @@ class TagLabels(BaseModel):
 
     def write(self, files: RunFiles) -> None:
         """Write `labels.json`."""
-        with files.write(LABELS, "w") as file:
-            file.write(self.model_dump_json(indent=1) + "\n")
+        files.write_as(self, LABELS)
 
     @classmethod
     def read(cls, files: RunFiles) -> TagLabels:
         """Read `labels.json`. Raises DataError if it is damaged."""
-        try:
-            return cls.model_validate_json(files.read(LABELS, LARGE))
-        except ValidationError as error:
-            raise DataError(f"{files.folder / LABELS} is damaged: {error.errors()[0]['msg']}. {RESTORE}") from error
+        return files.read_as(cls, LABELS)
 
 
 def legal_steps(labels: Sequence[str], scheme: Scheme) -> Legal:

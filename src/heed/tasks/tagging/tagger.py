@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise
 from typing import Any
@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from heed.decoding.scoring import MAX_READ_ROWS, in_length_order
 from heed.nn.contract import Trace
 from heed.nn.crf import Chain
 from heed.tasks.tagging.labels import TagLabels
@@ -20,8 +21,6 @@ from heed.text.tag_schemes import Span, spans
 
 MAX_WORDS = 1000
 """Words that are tagged together; a longer sentence is cut into parts."""
-MAX_POSITIONS = 8192
-"""Positions of a batch, with padding."""
 
 
 @dataclass(frozen=True)
@@ -75,12 +74,11 @@ class Tagger:
     def _all(self, sentences: Sequence[Words], read: Callable[[Sequence[Words]], Sequence[Any]]) -> list[list[Any]]:
         """What `read` returns for the parts of each sentence, which it gets in batches."""
         parts = [(row, part) for row, sentence in enumerate(sentences) for part in self._parts(sentence)]
+        lengths = [len(part.tokens) + 1 for _, part in parts]
+        found = in_length_order(lengths, lengths, lambda some: read([parts[at][1] for at in some]), MAX_READ_ROWS)
         results: list[list[Any]] = [[] for _ in sentences]
-        found: dict[int, Any] = {}
-        for batch in _batches([len(part.tokens) for _, part in parts]):
-            found.update(zip(batch, read([parts[index][1] for index in batch]), strict=True))
-        for index, (row, _) in enumerate(parts):
-            results[row].append(found[index])
+        for (row, _), result in zip(parts, found, strict=True):
+            results[row].append(result)
         return results
 
     def _parts(self, sentence: Words) -> list[Words]:
@@ -223,18 +221,6 @@ def cuts_within(ends: Sequence[int], most: int) -> list[int]:
             cuts.append(word)
             begin = ends[word - 1]
     return cuts
-
-
-def _batches(lengths: Sequence[int]) -> Iterator[list[int]]:
-    """The sentences in batches of similar lengths."""
-    batch: list[int] = []
-    for index in sorted(range(len(lengths)), key=lambda index: lengths[index]):
-        if batch and (len(batch) + 1) * (lengths[index] + 1) > MAX_POSITIONS:
-            yield batch
-            batch = []
-        batch.append(index)
-    if batch:
-        yield batch
 
 
 def _joined(parts: Sequence[Tagging]) -> Tagging:

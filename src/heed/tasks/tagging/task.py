@@ -7,13 +7,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from heed.core.config import Config
 from heed.core.errors import UsageError
 from heed.core.run_files import RunFiles
-from heed.data.loader import BatchLoader
-from heed.data.store import TokenStore
+from heed.data.batch import Ids
 from heed.models import ReaderModel, build_model
 from heed.nn.contract import Smoothing, State, Vocabularies
 from heed.nn.dropout_keys import DropoutKeys
@@ -22,6 +23,7 @@ from heed.nn.tag_head import TAG_HEADS
 from heed.tasks import prepare
 from heed.tasks.defaults import Choices, CorpusStats, Machine
 from heed.tasks.predictor import ALONE, Combination
+from heed.tasks.reader_task import ReaderTask
 from heed.tasks.tagging.batch import TagBatch, collate
 from heed.tasks.tagging.data import TagData
 from heed.tasks.tagging.defaults import choose_tagger
@@ -30,7 +32,7 @@ from heed.tasks.tagging.labels import TagLabels, TagVocabularies
 from heed.tasks.tagging.predictor import TaggingPredictor
 from heed.tasks.tagging.prepare import SIDES, prepare_tagging, words_of
 from heed.tasks.tagging.tagger import Tagger
-from heed.tasks.task import Examination, Loader, Loss, Sample, Task, Validation
+from heed.tasks.task import Examination, Loss, Sample, Validation
 from heed.tasks.words import COLUMNS, WordEncoder
 from heed.text.doctor import Diagnosis
 from heed.text.doctor.tags import diagnose_conll_files
@@ -47,7 +49,7 @@ class TagHeadConfig(Config):
     """Tags that depend on their neighbours (a linear-chain CRF), or independent ones."""
 
 
-class TaggingTask(Task):
+class TaggingTask(ReaderTask):
     """Prediction of the tag of each word."""
 
     name = "tagging"
@@ -67,13 +69,12 @@ class TaggingTask(Task):
 
     @classmethod
     def check(cls, recipe: Any, is_new: bool) -> None:
+        super().check(recipe, is_new)
         training = recipe.training
         if training.label_smoothing and recipe.head.kind == "crf":
             raise ValueError('a CRF has no label smoothing: set training.label_smoothing = 0 or head.kind = "softmax"')
         if training.label_smoothing and training.smoothing_kind != "uniform":
             raise ValueError('tags are smoothed with training.smoothing_kind = "uniform"')
-        if training.r_drop:
-            raise ValueError('training.r_drop requires task = "translation": set it to 0')
 
     @classmethod
     def examine(cls, data: TagData, quiet: bool) -> Examination:
@@ -112,11 +113,6 @@ class TaggingTask(Task):
 
     # --- training on a prepared run folder --------------------------------------------------------------
 
-    @property
-    def store(self) -> TokenStore:
-        """The training data."""
-        return prepare.open_tokens(self.folder)
-
     @cached_property
     def labels(self) -> TagLabels:
         """The labels of the run."""
@@ -127,14 +123,8 @@ class TaggingTask(Task):
         """The encoding of words."""
         return WordEncoder(self.recipe.data, self.tokenizers["src"], self.labels)
 
-    def loader(self, tokens_per_batch: int, seed: int, rank: int = 0, world_size: int = 1, workers: int = 0) -> Loader:
-        return BatchLoader(
-            self.store, collate, tokens_per_batch=tokens_per_batch, seed=seed, rank=rank, world_size=world_size,
-            workers=workers,
-        )  # fmt: skip
-
-    def text_of(self, row: int) -> str:
-        return repr(self.tokenizers["src"].decode([self.store.row("src", row).tolist()])[0])
+    def collate(self, ids: Mapping[str, Sequence[Ids]], rows: Sequence[int] | NDArray[np.int64]) -> TagBatch:
+        return collate(ids, rows)
 
     def loss(
         self, model: Any, batch: TagBatch, smoothing: Smoothing, dropout_keys: DropoutKeys | None,

@@ -120,9 +120,6 @@ class WordVectorTask(Task):
             ids, offsets, self.sampler, words_per_batch=tokens_per_batch, seed=seed, rank=rank, world_size=world_size
         )
 
-    def text_of(self, row: int) -> str:
-        return repr(self.tokenizer.decode([self.store.row("tgt", row).tolist()])[0])
-
     def sequences(self) -> Iterable[Sequence[int]]:
         """The known words of all training lines."""
         for index in range(len(self.store)):

@@ -122,7 +122,8 @@ class QuestionScan:
         answered = self.num_usable - self.num_unanswered
         if (self.num_usable < FEW_QUESTIONS and not self.num_chosen) or answered < MIN_QUESTIONS:
             severity: Severity = "stop" if answered < MIN_QUESTIONS else "warn"
-            message = f"Only {answered:,} questions have an answer that can be trained on."
+            have = "question has" if answered == 1 else "questions have"
+            message = f"Only {answered:,} {have} an answer that can be trained on."
             yield Finding("few", severity, answered, self.num_questions, message, f"Give at least {FEW_QUESTIONS:,}.")
 
 

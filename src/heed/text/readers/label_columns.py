@@ -154,9 +154,12 @@ def _repeating(columns: Sequence[_Column], texts: Sequence[int], first: Sequence
     able = able or (others if len(others) == 1 and others[0].num_distinct else [])
     if len(able) == 1:
         return able[0].at
-    advice = f"Name it: --label-column {able[0].at + 1 if able else 1}."
     if not able:
-        raise UsageError(f"{name}: no column of labels (columns: {listed(first)}). {advice}")
+        raise UsageError(
+            f"{name}: no column of labels (columns: {listed(first)}). Name it with --label-column, or what the table "
+            "is for with --task."
+        )
+    advice = f"Name it: --label-column {able[0].at + 1}."
     numbers = " and ".join(str(column.at + 1) for column in able)
     raise UsageError(f"{name}: columns {numbers} could hold the labels ({listed(first)}). {advice}")
 

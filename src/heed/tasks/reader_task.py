@@ -1,0 +1,33 @@
+"""Shared part of the tasks that put a head on a reader: batches of rows, each with its source and its answer."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heed.data.batch import Ids, TrainingBatch
+from heed.data.loader import BatchLoader
+from heed.tasks.task import Loader, Task
+
+
+class ReaderTask(Task):
+    """A task whose batches are rows of the token store."""
+
+    @classmethod
+    def check(cls, recipe: Any, is_new: bool) -> None:
+        if recipe.training.r_drop:
+            raise ValueError('training.r_drop requires task = "translation": set it to 0')
+
+    @abstractmethod
+    def collate(self, ids: Mapping[str, Sequence[Ids]], rows: Sequence[int] | NDArray[np.int64]) -> TrainingBatch:
+        """A batch from the columns of the token store and the rows' indices in the corpus."""
+
+    def loader(self, tokens_per_batch: int, seed: int, rank: int = 0, world_size: int = 1, workers: int = 0) -> Loader:
+        return BatchLoader(
+            self.store, self.collate, tokens_per_batch=tokens_per_batch, seed=seed, rank=rank, world_size=world_size,
+            workers=workers,
+        )  # fmt: skip
