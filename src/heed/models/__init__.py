@@ -26,6 +26,7 @@ from heed.models.ppmi_svd import PpmiSvd
 from heed.models.rnn_attention import RecurrentAttention
 from heed.models.rnn_lm import Recurrent
 from heed.models.rnn_reader import RecurrentReader
+from heed.models.sentence_convolution import NgramConvolution, SentenceConvolution
 from heed.models.show_attend_tell import ShowAttendTell
 from heed.models.transformer import Transformer
 from heed.models.trellisnet import TrellisNet
@@ -62,6 +63,8 @@ MODELS.update({
     "show_attend_tell": ShowAttendTell,
     "image_transformer": ImageTransformer,
     "rnn_reader": RecurrentReader,
+    "sentence_convolution": SentenceConvolution,
+    "ngram_convolution": NgramConvolution,
     "encoder_decoder": EncoderDecoder,
 })  # fmt: skip
 
