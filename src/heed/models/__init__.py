@@ -27,6 +27,7 @@ from heed.models.ppmi_svd import PpmiSvd
 from heed.models.rnn_attention import RecurrentAttention
 from heed.models.rnn_lm import Recurrent
 from heed.models.rnn_reader import RecurrentReader
+from heed.models.sentence_convolution import NgramConvolution, SentenceConvolution
 from heed.models.show_attend_tell import ShowAttendTell
 from heed.models.transformer import Transformer
 from heed.models.trellisnet import TrellisNet
@@ -64,6 +65,8 @@ MODELS.update({
     "show_attend_tell": ShowAttendTell,
     "image_transformer": ImageTransformer,
     "rnn_reader": RecurrentReader,
+    "sentence_convolution": SentenceConvolution,
+    "ngram_convolution": NgramConvolution,
     "encoder_decoder": EncoderDecoder,
 })  # fmt: skip
 
