@@ -11,6 +11,7 @@ from typing import Any, cast, overload
 
 from heed.core.environment import num_cpus
 from heed.core.errors import DataError, UsageError
+from heed.decoding.alignment import links_of_pairs
 from heed.decoding.ctranslate2_engine import CTranslate2Engine
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.line_translator import LineTranslator
@@ -85,6 +86,9 @@ class TranslationPredictor(Translating, Predictor):
         if isinstance(texts, str):
             texts = [texts]
         return self.line_translator(True).translate(texts, options or self.decoding)
+
+    def word_links(self, pairs: Sequence[tuple[str, str]]) -> list[list[tuple[int, int]]]:
+        return links_of_pairs(self.translator, pairs)
 
     def score(self, targets: Sequence[str], sources: Sequence[str] | None = None) -> list[TokenScores]:
         """Return the log-probabilities (nats) of each target's tokens given its source."""
