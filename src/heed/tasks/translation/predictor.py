@@ -183,7 +183,7 @@ class TranslationPredictor(Translating, Predictor):
             raise UsageError(
                 f"{run.folder}: CTranslate2 cannot translate with this run. It needs the package ctranslate2, a CPU, "
                 "float32 or int8, a single Transformer with multi-head attention, and a tokenizer that can write any "
-                "text (bpe, unigram or byte)."
+                "text (bpe, unigram, open-word or byte)."
             )
         return engine
 
