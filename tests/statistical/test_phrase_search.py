@@ -63,7 +63,7 @@ class World:
     def best(self, number: int, limits: Limits, limit: int = 3) -> list[Derivation]:
         """The n best derivations."""
         graph = StackSearch(self.options(limit), self.language, self.weights, limits).run()
-        return list(islice(BestDerivations(graph, self.language), number))
+        return list(islice(BestDerivations(graph), number))
 
 
 def orders(options: Options, distortion: int) -> Iterator[list[int]]:

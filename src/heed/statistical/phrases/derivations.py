@@ -14,7 +14,6 @@ import numpy as np
 
 from heed.statistical.phrases.extraction import DISCONTINUOUS, MONOTONE
 from heed.statistical.phrases.features import AFTER, BEFORE, DISTORTION, FEATURES, LANGUAGE, NUM_STATIC
-from heed.statistical.phrases.language import LanguageScorer
 from heed.statistical.phrases.options import COPIED
 from heed.statistical.phrases.search import SearchGraph, Stack
 from heed.statistical.predictor import Floats, Ints
@@ -64,9 +63,8 @@ class _Node:
 class BestDerivations:
     """The derivations of a finished search, the best first."""
 
-    def __init__(self, graph: SearchGraph, language: LanguageScorer) -> None:
+    def __init__(self, graph: SearchGraph) -> None:
         self.graph = graph
-        self.language = language
         self._nodes: dict[tuple[int, int], _Node] = {}
         self._firsts = np.array([stack.first for stack in graph.stacks])
 
@@ -130,15 +128,16 @@ class BestDerivations:
         return float(stack.ways.scores[stack.bounds[key[1]]])
 
     def _derivation(self, key: tuple[int, int], rank: int, score: float) -> Derivation:
+        end = float(self.graph.end_language[key[1]])
         places: list[tuple[int, int]] = []
         while key[0]:
             way, above = self._node(key).found[rank][1] if rank else (int(self.graph.stacks[key[0]].bounds[key[1]]), 0)
             places.append((key[0], way))
             key, rank = self._parent(key[0], way), above
-        steps = self._steps(places[::-1])
+        steps = self._steps(places[::-1], end)
         return Derivation(tuple(word for step in steps for word in step.target), score, steps)
 
-    def _steps(self, places: list[tuple[int, int]]) -> tuple[Step, ...]:
+    def _steps(self, places: list[tuple[int, int]], end_language: float) -> tuple[Step, ...]:
         options = self.graph.options
         ways = [(self.graph.stacks[level].ways, way) for level, way in places]
         chosen = np.array([each.options[way] for each, way in ways])
@@ -146,7 +145,7 @@ class BestDerivations:
         features = np.zeros((len(ways) + 1, len(FEATURES)))
         features[:-1, :NUM_STATIC] = options.static[chosen]
         features[:-1, LANGUAGE] = [each.language[way] for each, way in ways]
-        features[-1, LANGUAGE] = self.language.end(np.array([ways[-1][0].states[ways[-1][1]]]))[0]
+        features[-1, LANGUAGE] = end_language
         ends = [0, *options.ends[chosen].tolist()]
         features[:-1, DISTORTION] = -np.abs(options.begins[chosen] - ends[:-1])
         turns.append(MONOTONE if ends[-1] == options.num_words else DISCONTINUOUS)

@@ -103,6 +103,8 @@ class SearchGraph:
     """Number k has hypotheses with k translated words; number 0 the empty one."""
     ends: Floats
     """What each complete hypothesis adds to its score at the end of the sentence."""
+    end_language: Floats
+    """log p of the end of the sentence after each complete hypothesis (unweighted)."""
 
 
 class StackSearch:
@@ -129,7 +131,10 @@ class StackSearch:
             if len(stacks[-1].bounds) > 1:
                 self._extend(stacks[-1], size, waiting)
         stacks.append(self._stack(waiting[-1], stacks[-1]))
-        return SearchGraph(self.options, stacks, self._ends(stacks[-1].best))
+        complete = stacks[-1].best
+        language = self.language.end(complete.states)
+        ends = language * self.weights[LANGUAGE] + self._turns_at_end(complete)
+        return SearchGraph(self.options, stacks, ends, language)
 
     def _empty(self) -> Stack:
         one, zero = np.array([-1]), np.zeros(1)
@@ -152,11 +157,11 @@ class StackSearch:
         if size:
             scores += options.after[hypotheses.options[rows], turns]
         rest = (hypotheses.totals - hypotheses.scores)[rows] + self._change_of_rest(covered, rows, chosen)
-        for larger in np.unique(self.sizes[chosen]).tolist():
-            here = np.flatnonzero(self.sizes[chosen] == larger)
-            here = here[self._promising(scores[here] + rest[here] + options.language[chosen[here]])]
-            part = self._scored(hypotheses, rows[here], chosen[here], turns[here], scores[here], rest[here])
-            waiting[size + larger].append(_numbered(part, stack.first))
+        kept, sizes = self._promising(scores + rest + options.language[chosen], self.sizes[chosen])
+        found = self._scored(hypotheses, rows[kept], chosen[kept], turns[kept], scores[kept], rest[kept])
+        found = _numbered(found, stack.first)
+        for more in np.unique(sizes).tolist():
+            waiting[size + more].append(found[np.flatnonzero(sizes == more)])
 
     def _last_spans(self, hypotheses: Extensions) -> tuple[Ints, Ints]:
         """Begin and end of the last source phrase; both 0 at the beginning."""
@@ -190,12 +195,17 @@ class StackSearch:
         low, high = left[rows, begins], right[rows, begins]
         return np.asarray(future[low, begins] + future[ends, high] - future[low, high])
 
-    def _promising(self, bounds: Floats) -> Ints:
-        """The extensions that are worth asking the language model."""
+    def _promising(self, bounds: Floats, sizes: Ints) -> tuple[Ints, Ints]:
+        """The extensions that are worth asking the language model, the best for each size, and their sizes."""
         most = _BEFORE_LANGUAGE_MODEL * self.limits.width
         if not self.limits.width or len(bounds) <= most:
-            return np.arange(len(bounds))
-        return np.argpartition(-bounds, most)[:most]
+            return np.arange(len(bounds)), sizes
+        kept: list[Ints] = []
+        for size in np.unique(sizes).tolist():
+            here = np.flatnonzero(sizes == size)
+            kept.append(here if len(here) <= most else here[np.argpartition(-bounds[here], most)[:most]])
+        places = np.concatenate(kept)
+        return places, sizes[places]
 
     def _scored(
         self, hypotheses: Extensions, rows: Ints, chosen: Ints, turns: Ints, scores: Floats, rest: Floats
@@ -242,12 +252,11 @@ class StackSearch:
             best = best[totals[best] >= totals[best[0]] - self.limits.threshold]
         return best
 
-    def _ends(self, hypotheses: Extensions) -> Floats:
-        """The end of the sentence after complete hypotheses."""
+    def _turns_at_end(self, hypotheses: Extensions) -> Floats:
+        """The weighted orientation of the end of the sentence to the last phrase of complete hypotheses."""
         _, ends = self._last_spans(hypotheses)
         turns = np.where(ends == self.num_words, MONOTONE, DISCONTINUOUS)
-        language = self.language.end(hypotheses.states) * self.weights[LANGUAGE]
-        return np.asarray(language + self.options.after[hypotheses.options, turns])
+        return np.asarray(self.options.after[hypotheses.options, turns])
 
 
 def _numbered(part: Extensions, first: int) -> Extensions:
