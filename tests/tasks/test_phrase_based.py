@@ -98,7 +98,7 @@ def test_the_commands_treat_it_as_any_translator(run: Path, tmp_path: Path) -> N
     ref = write_lines(tmp_path / "test.bb", list(map(translate, sources)))
     assert len(call("translate", run, stdin="\n".join(sources) + "\n").lines) == 6
     [evaluation] = heed.evaluate(run, src=src, ref=ref)
-    assert evaluation.scores["bleu"].value > 80
+    assert evaluation.scores["bleu"].value > 40
     assert "phrase-based" in (run / "report.md").read_text(encoding="utf-8")
     assert "language model" in call("info", run).out
 

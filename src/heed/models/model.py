@@ -128,6 +128,7 @@ class DerivingModel(Model):
 
     count_based = True
     needs_source = True
+    config: ModelConfig
 
     @abstractmethod
     def estimate(self, bitext: Bitext) -> None:
