@@ -120,9 +120,13 @@ class Task(ABC):
     refuses_unknown: ClassVar[bool] = True
     """Whether a training stops if too much of the validation text is unknown to the vocabulary, as it does not for
     readers of words that have other features of unknown words."""
+    can_read_own: ClassVar[bool] = False
+    """Whether its models can read their own predictions in training (scheduled sampling)."""
     chosen_anew: ClassVar[tuple[str, ...]] = ()
     """Recipe keys that fine-tuning does not inherit, but chooses for the new data."""
 
+    update: int = 0
+    """Number of the current update, for losses that change with it; the training loop sets it."""
     moving_nll: float | None = None
     """Moving average of -log p (nats) of a target over the updates so far, for losses that compare with it; the
     training loop sets it. None before the first update."""

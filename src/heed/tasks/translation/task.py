@@ -43,6 +43,7 @@ class TranslationTask(GenerationTask):
     sides = SIDES
     metrics = ("bleu", "chrf", "perplexity")
     headline = ("BLEU", "chrF2")
+    can_read_own = True
     chosen_anew = ("model.dropout",)
 
     # --- settings and preparation -----------------------------------------------------------------------
