@@ -19,6 +19,7 @@ from heed.models.bag import BagConfig
 from heed.models.bilstm import BiGruConfig, BiLstmConfig
 from heed.models.class_ngram import ClassNgramConfig
 from heed.models.cnn import CnnConfig
+from heed.models.decomposable_attention import DecomposableAttentionConfig
 from heed.models.elmo import ElmoConfig
 from heed.models.encoder import EncoderConfig
 from heed.models.encoder_decoder import EncoderDecoderConfig
@@ -194,6 +195,7 @@ READER_CONFIGS: dict[str, ModelConfig] = {
     "ngram_convolution": NgramConvolutionConfig(d_model=8, dropout=0.3),
     "rnn_reader, forward": RNN_READER.model_copy(update={"direction": "forward", "cell": "lstm", "num_layers": 2}),
     "attention_flow": AttentionFlowConfig(d_model=12, hidden_size=10, dropout=0.3),
+    "decomposable_attention": DecomposableAttentionConfig(d_model=12, hidden_size=10, dropout=0.3),
     "cnn": CnnConfig(d_model=6, widths=(2, 3), num_filters=5, dropout=0.3),
     "bag": BagConfig(d_model=6, order=2, num_buckets=50, dropout=0.3),
     "bag, without positions": BagConfig(d_model=6, order=1),

@@ -35,7 +35,10 @@ WITHOUT_ATTENTION = (
 """Readers without attention between positions; that to the words of a sentence has its own test."""
 CLOSE = {"rtol": 1e-4, "atol": 1e-5}
 LENGTHS = [3, 8, 1]
-RECURRENT = {"bilstm", "bigru", "rnn_reader", "rnn_reader, forward", "elmo", "elmo, one direction", "attention_flow"}
+RECURRENT = {
+    "bilstm", "bigru", "rnn_reader", "rnn_reader, forward", "elmo", "elmo, one direction", "attention_flow",
+    "decomposable_attention",
+}  # fmt: skip
 """Readers without attention over the whole source."""
 
 

@@ -10,6 +10,7 @@ from heed.models.bag import Bag
 from heed.models.bilstm import BiGru, BiLstm
 from heed.models.class_ngram import ClassNgram
 from heed.models.cnn import Cnn
+from heed.models.decomposable_attention import DecomposableAttention
 from heed.models.elmo import Elmo
 from heed.models.encoder import Encoder
 from heed.models.encoder_decoder import EncoderDecoder
@@ -53,6 +54,7 @@ MODELS.update({
     "bilstm": BiLstm,
     "bigru": BiGru,
     "attention_flow": AttentionFlow,
+    "decomposable_attention": DecomposableAttention,
     "skip_gram": SkipGram,
     "cbow": Cbow,
     "ppmi_svd": PpmiSvd,
