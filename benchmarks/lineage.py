@@ -46,6 +46,8 @@ def _recipe(name: str, *flags: str) -> Flags:
 
 
 SYSTEMS: Mapping[str, Flags] = {
+    "RCTM I": _recipe("rctm-1"),
+    "RCTM II": _recipe("rctm-2"),
     "thought vector, forward": _recipe("thought-forward"),
     "thought vector, reversed": _recipe("thought-reversed"),
     "Bahdanau": _recipe("bahdanau"),

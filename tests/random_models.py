@@ -19,6 +19,7 @@ from heed.models.bag import BagConfig
 from heed.models.bilstm import BiGruConfig, BiLstmConfig
 from heed.models.class_ngram import ClassNgramConfig
 from heed.models.cnn import CnnConfig
+from heed.models.decomposable_attention import DecomposableAttentionConfig
 from heed.models.elmo import ElmoConfig
 from heed.models.encoder import EncoderConfig
 from heed.models.encoder_decoder import EncoderDecoderConfig
@@ -34,6 +35,7 @@ from heed.models.recurrent_decoder import RecurrentDecoderConfig
 from heed.models.rnn_attention import RecurrentAttentionConfig
 from heed.models.rnn_lm import RecurrentConfig
 from heed.models.rnn_reader import RecurrentReaderConfig
+from heed.models.sentence_convolution import NgramConvolutionConfig, SentenceConvolutionConfig
 from heed.models.show_attend_tell import ShowAttendTellConfig
 from heed.models.transformer import TransformerConfig
 from heed.models.trellisnet import TrellisNetConfig
@@ -54,6 +56,7 @@ GPT = GptConfig(d_model=16, d_ff=24, num_heads=2, num_layers=2, max_len=32, drop
 ONE_LAYER = OneLayerConfig(d_model=12, hidden_size=10, d_ff=14, max_len=32, dropout=0.3)
 CAPTIONER = ShowAttendTellConfig(channels=(4, 6, 8), d_model=8, hidden_size=10, attention_size=6, dropout=0.3)
 
+SENTENCE_CONVOLUTION = SentenceConvolutionConfig(d_model=8, longest_kernel=4, dropout=0.3)
 RNN_READER = RecurrentReaderConfig(cell="gru_reset_before", d_model=7, hidden_size=12, dropout=0.3)
 BIGRU = BiGruConfig(d_model=12, hidden_size=6, dropout=0.3, unknown_dropout=0.0)
 DECODER = RecurrentDecoderConfig(hidden_size=12, attention_size=8)
@@ -98,6 +101,18 @@ CONFIGS: dict[str, ModelConfig] = {
             }
         ),
         tie="none",
+    ),
+    "encoder_decoder, RCTM I": translator(
+        SENTENCE_CONVOLUTION,
+        RecurrentDecoderConfig(
+            cell="tanh", hidden_size=12, start="zeros", feed_thought=True, attention="none", readout="none"
+        ),
+    ),
+    "encoder_decoder, RCTM II": translator(
+        NgramConvolutionConfig(d_model=8, dropout=0.3),
+        RecurrentDecoderConfig(
+            cell="tanh", hidden_size=12, start="zeros", attention="same_position", query="word", readout="none"
+        ),
     ),
     "encoder_decoder, word": translator(
         RNN_READER,
@@ -174,8 +189,11 @@ READER_CONFIGS: dict[str, ModelConfig] = {
     "bilstm": BiLstmConfig(d_model=12, hidden_size=10, num_layers=2, dropout=0.3),
     "bigru": BiGruConfig(d_model=12, hidden_size=10, dropout=0.3),
     "rnn_reader": RNN_READER,
+    "sentence_convolution": SENTENCE_CONVOLUTION,
+    "ngram_convolution": NgramConvolutionConfig(d_model=8, dropout=0.3),
     "rnn_reader, forward": RNN_READER.model_copy(update={"direction": "forward", "cell": "lstm", "num_layers": 2}),
     "attention_flow": AttentionFlowConfig(d_model=12, hidden_size=10, dropout=0.3),
+    "decomposable_attention": DecomposableAttentionConfig(d_model=12, hidden_size=10, dropout=0.3),
     "cnn": CnnConfig(d_model=6, widths=(2, 3), num_filters=5, dropout=0.3),
     "bag": BagConfig(d_model=6, order=2, num_buckets=50, dropout=0.3),
     "bag, without positions": BagConfig(d_model=6, order=1),

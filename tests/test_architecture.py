@@ -220,6 +220,7 @@ OPENERS = {
     "heed.serve.apis.operations": {"read_bytes": "a file of the package"},
     "heed.cli.main": {"open": "the null device"},
     "heed.documents.isolated": {"open": "a fact about the process"},
+    "heed.cli.align": {"atomic_write": "a page that the user names"},
     "heed.cli.inspect": {"atomic_write": "a page that the user names"},
     "heed.cli.evaluate_translations": {"atomic_write": "a file that the user names"},
     "heed.cli.translate_file": {"atomic_write": "a file that the user names"},

@@ -27,11 +27,21 @@ READERS: dict[str, Callable[[], Any]] = {
     **{name: partial(encoder_of, name) for name, config in CONFIGS.items() if isinstance(config, TransformerConfig)},
 }
 every_reader = pytest.mark.parametrize("name", READERS)
-WITHOUT_ATTENTION = ("cnn", "bag", "bag, without positions", "hierarchical_attention")
+WITHOUT_ATTENTION = (
+    "cnn",
+    "sentence_convolution",
+    "ngram_convolution",
+    "bag",
+    "bag, without positions",
+    "hierarchical_attention",
+)
 """Readers without attention between positions; that to the words of a sentence has its own test."""
 CLOSE = {"rtol": 1e-4, "atol": 1e-5}
 LENGTHS = [3, 8, 1]
-RECURRENT = {"bilstm", "bigru", "rnn_reader", "rnn_reader, forward", "elmo", "elmo, one direction", "attention_flow"}
+RECURRENT = {
+    "bilstm", "bigru", "rnn_reader", "rnn_reader, forward", "elmo", "elmo, one direction", "attention_flow",
+    "decomposable_attention",
+}  # fmt: skip
 """Readers without attention over the whole source."""
 
 

@@ -20,7 +20,7 @@ from heed.nn.attention import (
     PredictiveLocalAttention,
     ScoredAttention,
 )
-from heed.nn.attention.local import LocalAttention
+from heed.nn.attention.local import LocalAttention, SamePositionAttention
 from heed.nn.states import RowPositions
 
 QUERY, MEMORY, INSIDE = 4, 4, 5
@@ -84,7 +84,8 @@ def expected_context(scores: list[float], factors: list[float], memory: Tensor) 
 
 def test_every_score_has_its_formula_here() -> None:
     scored = {name for name, kind in ATTENTION.items() if issubclass(kind, ScoredAttention)}
-    assert scored - {name for name, kind in ATTENTION.items() if issubclass(kind, LocalAttention)} == SCORES.keys()
+    by_position = {name for name, kind in ATTENTION.items() if issubclass(kind, LocalAttention | SamePositionAttention)}
+    assert scored - by_position == SCORES.keys()
 
 
 @pytest.mark.parametrize("name", SCORES)
@@ -153,6 +154,13 @@ def test_predictive_local_attention_multiplies_the_weights_by_a_gaussian() -> No
             factors = [math.exp(-((s - centre) ** 2) / (2 * 1.0**2)) for s in seen]
             expected = expected_context(scores, factors, h[b, seen])
             torch.testing.assert_close(contexts[b, t], expected, rtol=1e-4, atol=1e-5)
+
+
+@torch.no_grad()
+def test_attention_to_the_same_position_reads_the_memory_in_order() -> None:
+    attention, h = SamePositionAttention(QUERY, MEMORY, INSIDE), torch.randn(2, 6, MEMORY)
+    contexts = attention(torch.randn(2, 5, QUERY), attention.project(h), MASK, RowPositions(1))
+    assert contexts[0].equal(h[0, [1, 2, 3, 4, 5]]) and contexts[1].equal(h[1, [1, 2, 3, 3, 3]])
 
 
 @pytest.mark.parametrize("name", ["dot", "scaled_dot", "multi_head"])

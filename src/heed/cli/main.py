@@ -19,6 +19,7 @@ import typer
 from typer.core import TyperGroup
 
 from heed.cli import (
+    align,
     average,
     compress,
     convert,
@@ -82,6 +83,7 @@ add_verb(app, "translate-file", translate_file.translate_file, has_recipe_keys=T
 add_verb(app, "generate", generate.generate)
 add_verb(app, "score", score.score)
 add_verb(app, "predict", predict.predict)
+add_verb(app, "align", align.align)
 add_verb(app, "embed", embed.embed)
 add_verb(app, "neighbours", embed.neighbours)
 add_verb(app, "evaluate", evaluate.evaluate)

@@ -10,6 +10,7 @@ from heed.models.bag import Bag
 from heed.models.bilstm import BiGru, BiLstm
 from heed.models.class_ngram import ClassNgram
 from heed.models.cnn import Cnn
+from heed.models.decomposable_attention import DecomposableAttention
 from heed.models.elmo import Elmo
 from heed.models.encoder import Encoder
 from heed.models.encoder_decoder import EncoderDecoder
@@ -26,6 +27,7 @@ from heed.models.ppmi_svd import PpmiSvd
 from heed.models.rnn_attention import RecurrentAttention
 from heed.models.rnn_lm import Recurrent
 from heed.models.rnn_reader import RecurrentReader
+from heed.models.sentence_convolution import NgramConvolution, SentenceConvolution
 from heed.models.show_attend_tell import ShowAttendTell
 from heed.models.transformer import Transformer
 from heed.models.trellisnet import TrellisNet
@@ -52,6 +54,7 @@ MODELS.update({
     "bilstm": BiLstm,
     "bigru": BiGru,
     "attention_flow": AttentionFlow,
+    "decomposable_attention": DecomposableAttention,
     "skip_gram": SkipGram,
     "cbow": Cbow,
     "ppmi_svd": PpmiSvd,
@@ -62,6 +65,8 @@ MODELS.update({
     "show_attend_tell": ShowAttendTell,
     "image_transformer": ImageTransformer,
     "rnn_reader": RecurrentReader,
+    "sentence_convolution": SentenceConvolution,
+    "ngram_convolution": NgramConvolution,
     "encoder_decoder": EncoderDecoder,
 })  # fmt: skip
 

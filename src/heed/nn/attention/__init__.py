@@ -13,7 +13,7 @@ attends to all of it (a decoder's self-attention). `positions` are those before 
 from __future__ import annotations
 
 from heed.nn.attention.attention import BEGINNING, Attention
-from heed.nn.attention.local import MonotonicLocalAttention, PredictiveLocalAttention
+from heed.nn.attention.local import MonotonicLocalAttention, PredictiveLocalAttention, SamePositionAttention
 from heed.nn.attention.multi_head import FusedMultiHeadAttention, MultiHeadAttention, RotaryAttention, rotated
 from heed.nn.attention.projected import ProjectedAttention, ProjectedHeadsAttention
 from heed.nn.attention.scores import (
@@ -30,7 +30,7 @@ __all__ = [
     "ATTENTION", "BEGINNING", "AdditiveAttention", "Attention", "BilinearAttention", "ConcatenatedAttention",
     "DotAttention", "FusedMultiHeadAttention", "MonotonicLocalAttention", "MultiHeadAttention",
     "PredictiveLocalAttention", "ProjectedAttention", "ProjectedHeadsAttention", "RotaryAttention",
-    "ScaledDotAttention", "ScoredAttention", "TwoNetworksAttention", "rotated",
+    "SamePositionAttention", "ScaledDotAttention", "ScoredAttention", "TwoNetworksAttention", "rotated",
 ]  # fmt: skip
 
 ATTENTION: dict[str, type[Attention]] = {
@@ -47,4 +47,5 @@ ATTENTION: dict[str, type[Attention]] = {
     "two_networks": TwoNetworksAttention,
     "local_monotonic": MonotonicLocalAttention,
     "local_predictive": PredictiveLocalAttention,
+    "same_position": SamePositionAttention,
 }

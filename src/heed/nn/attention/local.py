@@ -1,4 +1,4 @@
-"""Local attention: each query attends to a window of the memory (Luong et al. 2015, section 3.2).
+"""Attention by position: to a window of the memory (Luong et al. 2015, section 3.2), or to one place.
 
 The window of 2 D + 1 positions has its centre at p_t, and is cut off at the ends of the text. The score is bilinear,
 as in the paper's best system.
@@ -20,8 +20,22 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from heed.nn.attention.attention import BEGINNING
-from heed.nn.attention.scores import BilinearAttention, without_heads
+from heed.nn.attention.scores import BilinearAttention, ScoredAttention, without_heads
 from heed.nn.states import RowPositions
+
+
+def visible_positions(
+    x: Float[Tensor, "R T Q"], keys: Float[Tensor, "B 1 S K"], mask: Bool[Tensor, "..."] | None, positions: RowPositions
+) -> tuple[Bool[Tensor, "*B #T S"], Int[Tensor, "B WT"]]:
+    """The positions that queries may attend to, and the positions of the queries themselves."""
+    visible = torch.ones(1, keys.shape[2], dtype=torch.bool, device=x.device) if mask is None else without_heads(mask)
+    own = positions.positions(x.shape[1], x.device).expand(x.shape[:2]).reshape(keys.shape[0], -1)
+    return visible, own
+
+
+def first_of(visible: Bool[Tensor, "*B #T S"]) -> Int[Tensor, "*B #T 1"]:
+    """The column of the first visible position: empty columns may come before a text."""
+    return visible.to(torch.uint8).argmax(-1, keepdim=True)
 
 
 class LocalAttention(BilinearAttention):
@@ -44,17 +58,39 @@ class LocalAttention(BilinearAttention):
         self, x: Float[Tensor, "R T Q"], keys: Float[Tensor, "B 1 S K"], mask: Bool[Tensor, "..."] | None = None,
         positions: RowPositions = BEGINNING,
     ) -> Float[Tensor, "B WT S"]:  # fmt: skip
-        num_memories, _, size, _ = keys.shape
-        queries = x.reshape(num_memories, -1, x.shape[-1])
-        visible = mask if mask is not None else torch.ones(1, size, dtype=torch.bool, device=x.device)
-        visible = without_heads(visible)
-        own = positions.positions(x.shape[1], x.device).expand(x.shape[:2]).reshape(num_memories, -1)
+        queries = x.reshape(keys.shape[0], -1, x.shape[-1])
+        visible, own = visible_positions(x, keys, mask, positions)
         centre = self.centres(queries, visible.sum(-1, keepdim=True), own)
-        first = visible.to(torch.uint8).argmax(-1, keepdim=True)  # empty columns may come before a text
-        distance = torch.arange(size, device=x.device) - first - centre
+        distance = torch.arange(keys.shape[2], device=x.device) - first_of(visible) - centre
         outside = ~visible | (distance.abs() > self.reach)
         scores = self.scores(queries, keys[:, 0]).masked_fill(outside, float("-inf"))
         return self.weighted(scores.softmax(dim=-1), distance)
+
+
+class SamePositionAttention(ScoredAttention):
+    """The position of the memory with the number of the query, or the last one: no scores and no weights.
+
+    The conditioning of recurrent continuous translation model II (Kalchbrenner & Blunsom 2013, section 4).
+    """
+
+    def __init__(self, query_size: int, memory_size: int, attention_size: int) -> None:
+        super().__init__(query_size, memory_size, memory_size)
+
+    def keys(self, memory: Float[Tensor, "B S C"]) -> Float[Tensor, "B S C"]:
+        """The memory itself."""
+        return memory
+
+    def scores(self, x: Float[Tensor, "B N Q"], keys: Float[Tensor, "B S K"]) -> Float[Tensor, "B N S"]:
+        """Equal ones."""
+        return x.new_zeros(*x.shape[:2], keys.shape[1])
+
+    def weights(
+        self, x: Float[Tensor, "R T Q"], keys: Float[Tensor, "B 1 S K"], mask: Bool[Tensor, "..."] | None = None,
+        positions: RowPositions = BEGINNING,
+    ) -> Float[Tensor, "B WT S"]:  # fmt: skip
+        visible, own = visible_positions(x, keys, mask, positions)
+        place = torch.minimum(own[..., None], visible.sum(-1, keepdim=True) - 1) + first_of(visible)
+        return (torch.arange(visible.shape[-1], device=x.device) == place).to(x.dtype)
 
 
 class MonotonicLocalAttention(LocalAttention):
