@@ -115,6 +115,21 @@ def test_it_is_served(run: Path) -> None:
         assert "a prefix: this translator" in refused.json["error"]["message"]
 
 
+def test_an_inspection_shows_what_became_what(run: Path, tmp_path: Path) -> None:
+    shown = json.loads(call("inspect", run, "--src", "ba ce Xylophon", "--json").out)
+    best = shown["derivations"][0]
+    assert best["text"] == heed.load(run).translate("ba ce Xylophon")
+    assert sorted(step["source"] for step in best["steps"] if step["source"]) == ["Xylophon", "ba", "ce"]
+    [copied] = [step for step in best["steps"] if step["note"] == "copied"]
+    assert copied["target"] == "Xylophon"
+    total = sum(shown["weights"][name] * value for step in best["steps"] for name, value in step["features"].items())
+    assert best["score"] == pytest.approx(total, abs=0.01)
+    page = tmp_path / "page.html"
+    assert call("inspect", run, "--src", "ba ce", "--out", page).code == 0
+    assert "derivationView" in page.read_text(encoding="utf-8")
+    assert "Leave it out" in call("inspect", run, "--src", "ba ce", "--tgt", "ler").err
+
+
 def test_a_damaged_table_is_refused(run: Path, tmp_path: Path) -> None:
     weights = read_weights(run / WEIGHTS)
     for name in ("table.tgt_nodes", "weights", "language.words"):
