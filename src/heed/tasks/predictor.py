@@ -20,6 +20,7 @@ from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import SearchOptions
 from heed.decoding.scoring import TextScorer, TokenScores
 from heed.decoding.translator import ModelTranslator
+from heed.statistical.derivation import Derivation
 from heed.tasks.embedding import (
     Neighbourhood,
     Pooling,
@@ -250,6 +251,14 @@ class Predictor:
     def hypotheses(self, texts: Sequence[str], options: SearchOptions | None = None) -> list[Hypothesis]:
         """Translate several texts, and return scores, tokens and alternatives too."""
         raise self._cannot("translate")
+
+    def derivations(self, text: str, width: int, number: int) -> list[Derivation]:
+        """The best derivations of a text, by a translator that derives, with `width` active hypotheses."""
+        raise self._cannot("derive")
+
+    def derivation_weights(self) -> Mapping[str, float]:
+        """The weight of each feature of derivations."""
+        raise self._cannot("derive")
 
     def generate(self, prompt: str = "", options: SearchOptions | None = None) -> list[str]:
         """Continue a prompt."""

@@ -24,7 +24,7 @@ from heed.export.ctranslate2 import convert, open_engine
 from heed.models import MODELS
 from heed.report.validation import usability
 from heed.run import WEIGHTS, Run
-from heed.statistical.derivation import Derives
+from heed.statistical.derivation import Derivation, Derives
 from heed.tasks.embedding import TokenAttention, TokenVectors, encoder_attention, encoder_vectors
 from heed.tasks.generation import combined_model, require_vocabularies
 from heed.tasks.predictor import ALONE, Combination, Prediction, Predictor
@@ -114,6 +114,15 @@ class TranslationPredictor(Translating, Predictor):
             for hypothesis in self.hypotheses(inputs, options)
         ]
 
+    def derivations(self, text: str, width: int, number: int) -> list[Derivation]:
+        self.require("derive")
+        translator: DerivingTranslator = self.translator
+        return translator.derivations(text, width, number)
+
+    def derivation_weights(self) -> Mapping[str, float]:
+        self.require("derive")
+        return cast(Derives, self.run.model).weights_by_name()
+
     def can(self, ability: str) -> bool:
         if not super().can(ability):
             return False
@@ -172,8 +181,7 @@ class TranslationPredictor(Translating, Predictor):
         tags = {"tags": ", ".join(self.data.tags)} if self.data.tags else {}
         if not self._derives or not self.run.files.has(WEIGHTS):
             return tags
-        weights = cast(Derives, self.run.model).weights_by_name()
-        return {**tags, "weights": {name: round(value, 4) for name, value in weights.items()}}
+        return {**tags, "weights": {name: round(value, 4) for name, value in self.derivation_weights().items()}}
 
     # --- languages and tags -----------------------------------------------------------------------------
 
