@@ -37,6 +37,9 @@ from heed.training.metrics_log import read_metrics
 RECIPES = Path(__file__).resolve().parent.parent / "recipes" / "translation"
 SCORES = ("dot", "scaled_dot", "bilinear", "additive", "two_networks", "local_monotonic", "local_predictive")
 
+LADDER = ("dot", "scaled_dot", "projected", "projected_heads", "multi_head")
+"""Self-attention of the encoder, from none of its weights to the Transformer's."""
+
 
 def _recipe(name: str, *flags: str) -> Flags:
     return [str(RECIPES / f"multi30k-en-de-{name}.toml"), *flags]
@@ -52,6 +55,10 @@ SYSTEMS: Mapping[str, Flags] = {
     "Luong, local-p": _recipe("luong", "--model.decoder.attention=local_predictive"),
     "McAllester": _recipe("mcallester"),
     **{f"score {name}": _recipe("scores", f"--model.decoder.attention={name}") for name in SCORES},
+    **{f"encoder {name}": _recipe("ladder", f"--model.encoder_attention={name}") for name in LADDER},
+    "SSRU": _recipe("ssru"),
+    "average attention": _recipe("average"),
+    "average attention without feed-forward": _recipe("average", "--model.decoder_mixing=average_without_feed_forward"),
     "Transformer": [str(RECIPES / "multi30k-en-de.toml")],
 }
 """A recipe and flags for each system, in the order of the history."""

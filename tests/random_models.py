@@ -138,6 +138,11 @@ CONFIGS: dict[str, ModelConfig] = {
     "transformer, pre-norm": SMALL.model_copy(update={"norm": "pre", "activation": "gelu", "positions": "half_split"}),
     "transformer, concatenated": SMALL.model_copy(update={"positions": "concatenated", "tie": "none"}),
     "transformer, without positions": SMALL.model_copy(update={"positions": "none"}),
+    "transformer, SSRU": SMALL.model_copy(update={"decoder_mixing": "ssru", "norm": "pre"}),
+    "transformer, average attention": SMALL.model_copy(update={"decoder_mixing": "average"}),
+    "transformer, averages, without positions": SMALL.model_copy(
+        update={"decoder_mixing": "average_without_feed_forward", "encoder_attention": "dot", "positions": "none"}
+    ),
     "rnn_attention": RecurrentAttentionConfig(d_model=12, hidden_size=10, attention_size=8, dropout=0.3, tie="target"),
     "rnn": RecurrentConfig(d_model=12, hidden_size=10, dropout=0.3),
     "rnn, AWD": RecurrentConfig(

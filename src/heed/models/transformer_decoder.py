@@ -6,7 +6,7 @@ have another one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Annotated, Literal, cast
 
 from jaxtyping import Float
@@ -16,11 +16,12 @@ from torch import Tensor, nn
 from heed.core.config import Config, KeyOf
 from heed.core.errors import UsageError
 from heed.models.recurrent_decoder import Encoded
-from heed.models.transformer import ACTIVATIONS, DecoderBlock, TransformerConfig
+from heed.models.transformer import DecoderBlock, TransformerConfig, advance_blocks, begin_blocks
 from heed.nn.attention import ATTENTION
 from heed.nn.contract import Trace
 from heed.nn.dropout_keys import DropoutKeys
-from heed.nn.states import AppendKV, CachedState, Memory, RowPositions
+from heed.nn.feed_forward import ACTIVATIONS
+from heed.nn.states import CachedState
 
 
 class TransformerDecoderConfig(Config):
@@ -77,18 +78,15 @@ class TransformerDecoder(nn.Module):
         self.norm = nn.LayerNorm(d_model) if config.norm == "pre" else nn.Identity()
 
     @property
-    def _blocks(self) -> Sequence[DecoderBlock]:
-        return cast(Sequence[DecoderBlock], self.blocks)
+    def _blocks(self) -> Iterable[DecoderBlock]:
+        return cast(Iterable[DecoderBlock], self.blocks)
 
     def start(
         self, encoded: Encoded, rows_per_source: int, reserve: int, dropout_keys: DropoutKeys | None
     ) -> CachedState:
         """The state before the first word, with `rows_per_source` rows for each source."""
         features = self.bridge(encoded.features)
-        layers = tuple(block.cross_attention.project(features) for block in self._blocks)
-        memory = Memory(layers, encoded.mask, rows_per_source)
-        caches = tuple(block.self_attention.empty_cache(memory.num_rows, reserve, features) for block in self._blocks)
-        return CachedState(caches, RowPositions(), memory, dropout_keys)
+        return begin_blocks(self._blocks, features, encoded.mask, rows_per_source, reserve, dropout_keys)
 
     @staticmethod
     def columns(state: CachedState) -> tuple[int, Tensor | None]:
@@ -99,13 +97,5 @@ class TransformerDecoder(nn.Module):
         self, words: Float[Tensor, "R T D"], state: CachedState, trace: Trace | None = None
     ) -> tuple[Float[Tensor, "R T D"], CachedState]:
         """Features of the next word after each of the given ones."""
-        columns, keys, x = state.columns, state.dropout_keys, words
-        self_mask, memory_mask = columns.causal_mask(words.shape[1], words.device), state.memory.attention_mask()
-        appending = [AppendKV(cache, columns.length) for cache in state.caches]
-        for index, (block, append_kv) in enumerate(zip(self._blocks, appending, strict=True)):
-            x = block(
-                x, append_kv, self_mask, state.memory.layers[index], memory_mask, columns,
-                keys and keys.fold(1 + index), trace, f"decoder.{index}",
-            )  # fmt: skip
-        caches = tuple(append_kv.cache for append_kv in appending)
-        return self.norm(x), CachedState(caches, columns.after(words.shape[1]), state.memory, keys)
+        x, state = advance_blocks(self._blocks, words, state, trace)
+        return self.norm(x), state
