@@ -23,6 +23,7 @@ from heed.models.lz78 import Lz78
 from heed.models.model import MODELS, GenerativeModel, Model, ModelConfig, ReaderModel
 from heed.models.ngram import Bigram, Ngram
 from heed.models.one_layer import OneLayer
+from heed.models.phrase_based import PhraseBased
 from heed.models.ppmi_svd import PpmiSvd
 from heed.models.rnn_attention import RecurrentAttention
 from heed.models.rnn_lm import Recurrent
@@ -40,6 +41,7 @@ __all__ = ["MODELS", "AnyConfig", "GenerativeModel", "Model", "ModelConfig", "Re
 MODELS.update({
     "transformer": Transformer,
     "rnn_attention": RecurrentAttention,
+    "phrase_based": PhraseBased,
     "rnn": Recurrent,
     "feed_forward": FeedForward,
     "trellisnet": TrellisNet,

@@ -7,7 +7,7 @@ declares the attributes below. The rest of heed reads these attributes and never
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Literal
 
 from jaxtyping import Float, Int
@@ -18,6 +18,7 @@ from heed.core.errors import UsageError
 from heed.nn.contract import Head, Source, Trace
 from heed.nn.dropout_keys import DropoutKeys
 from heed.nn.recurrent import States
+from heed.statistical.derivation import Bitext, Derivation
 
 
 class ModelConfig(Config):
@@ -133,6 +134,26 @@ class GenerativeModel(Model):
         """
         kind = self.Config.model_fields["kind"].default
         raise UsageError(f"CTranslate2 does not have models of kind {kind}.")
+
+
+class DerivingModel(Model):
+    """A translator that searches by itself (`heed.statistical.derivation.Derives`), estimated from sentence pairs."""
+
+    count_based = True
+    needs_source = True
+    config: ModelConfig
+
+    @abstractmethod
+    def estimate(self, bitext: Bitext) -> None:
+        """Estimate everything, and tune the weights."""
+
+    @abstractmethod
+    def derive(self, source: Sequence[int], width: int, number: int) -> list[Derivation]:
+        """The best derivations with different targets, the best first, with `width` active hypotheses."""
+
+    @abstractmethod
+    def weights_by_name(self) -> Mapping[str, float]:
+        """The weight of each feature of its derivations."""
 
 
 class LanguageModel(GenerativeModel):

@@ -9,7 +9,7 @@ of McAllester.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Annotated, Any, Literal, Protocol, cast
 
 from jaxtyping import Bool, Float, Int
@@ -216,6 +216,34 @@ class DecoderBlock(nn.Module):
         return x
 
 
+def begin_blocks(
+    blocks: Iterable[DecoderBlock], encoded: Float[Tensor, "B S D"], mask: Bool[Tensor, "B S"], rows_per_source: int,
+    reserve: int, dropout_keys: DropoutKeys | None,
+) -> CachedState:  # fmt: skip
+    """The state of decoder blocks before the first token, with `rows_per_source` rows for each source."""
+    memory = Memory(tuple(block.cross_attention.project(encoded) for block in blocks), mask, rows_per_source)
+    caches = tuple(block.self_attention.empty_cache(memory.num_rows, reserve, encoded) for block in blocks)
+    return CachedState(caches, RowPositions(), memory, dropout_keys)
+
+
+def advance_blocks(
+    blocks: Iterable[DecoderBlock], x: Float[Tensor, "R T D"], state: CachedState, trace: Trace | None
+) -> tuple[Float[Tensor, "R T D"], CachedState]:
+    """The features of decoder blocks for the vectors of the next tokens, and the state after them."""
+    columns, dropout_keys = state.columns, state.dropout_keys
+    attends = any(isinstance(block.self_attention, Attention) for block in blocks)
+    self_mask = columns.causal_mask(x.shape[1], x.device) if attends else None
+    memory_mask, num_tokens = state.memory.attention_mask(), x.shape[1]
+    appending = [cache.appending(columns.length) for cache in state.caches]
+    for index, (block, append_kv) in enumerate(zip(blocks, appending, strict=True)):
+        x = block(
+            x, append_kv, self_mask, state.memory.layers[index], memory_mask, columns,
+            dropout_keys and dropout_keys.fold(1 + index), trace, f"decoder.{index}",
+        )  # fmt: skip
+    caches = tuple(append_kv.cache for append_kv in appending)
+    return x, CachedState(caches, columns.after(num_tokens), state.memory, dropout_keys)
+
+
 class TransformerEncoder(nn.Module):
     """Encoder of self-attention blocks: a reader (`heed.nn.contract.Reader`)."""
 
@@ -267,7 +295,7 @@ class Transformer(GenerativeModel):
         """The blocks; before each decoder block its attention to the source, which `start` uses alone."""
         for block in self.encoder.blocks:
             yield block, ()
-        for block in cast(Iterable[DecoderBlock], self.blocks):
+        for block in self._blocks:
             yield block.cross_attention, ("project",)
             yield block, ()
 
@@ -282,28 +310,20 @@ class Transformer(GenerativeModel):
         if source is None:
             raise ValueError("a translation model needs a source")
         encoded = self.encoder.read(source, dropout_keys and dropout_keys.fold(1))
-        blocks = cast(Sequence[DecoderBlock], self.blocks)
-        layers = tuple(block.cross_attention.project(encoded) for block in blocks)
-        memory = Memory(layers, source.mask, rows_per_source)
-        caches = tuple(block.self_attention.empty_cache(memory.num_rows, reserve or 0, encoded) for block in blocks)
         row_keys = dropout_keys and dropout_keys.fold(2).repeat(rows_per_source)
-        return CachedState(caches, RowPositions(), memory, row_keys)
+        return begin_blocks(self._blocks, encoded, source.mask, rows_per_source, reserve or 0, row_keys)
 
     def advance(
         self, ids: Int[Tensor, "B T"], state: CachedState, trace: Trace | None = None
     ) -> tuple[Float[Tensor, "B T D"], CachedState]:
         columns, dropout_keys = state.columns, state.dropout_keys
         x = self.embedding(ids, dropout_keys and dropout_keys.fold(0), columns.length, columns.first)
-        self_mask = columns.causal_mask(ids.shape[1], ids.device) if self.config.decoder_attends else None
-        memory_mask = state.memory.attention_mask()
-        appending = [cache.appending(columns.length) for cache in state.caches]
-        for index, (block, append_kv) in enumerate(zip(self.blocks, appending, strict=True)):
-            x = block(
-                x, append_kv, self_mask, state.memory.layers[index], memory_mask, columns,
-                dropout_keys and dropout_keys.fold(1 + index), trace, f"decoder.{index}",
-            )  # fmt: skip
-        caches = tuple(append_kv.cache for append_kv in appending)
-        return self.norm(x), CachedState(caches, columns.after(ids.shape[1]), state.memory, dropout_keys)
+        x, state = advance_blocks(self._blocks, x, state, trace)
+        return self.norm(x), state
+
+    @property
+    def _blocks(self) -> Iterable[DecoderBlock]:
+        return cast(Iterable[DecoderBlock], self.blocks)
 
     def ctranslate2_specification(self, num_positions: int) -> Any:
         """As the base class. Raises UsageError for another attention than multi-head attention, or in its place."""

@@ -234,6 +234,10 @@ class Task(ABC):
         """All training targets, for count-based models. Raises UsageError if the task has no count-based models."""
         raise UsageError(f"the task {self.name} has no count-based models.")
 
+    def estimate(self, model: Any) -> None:
+        """Estimate a count-based model from the training data, without the training loop."""
+        model.estimate(self.sequences())
+
     @abstractmethod
     def loss(
         self, model: Any, batch: Any, smoothing: Smoothing, dropout_keys: DropoutKeys | None,
