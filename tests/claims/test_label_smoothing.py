@@ -26,9 +26,10 @@ def head() -> LinearHead:
     return LinearHead(nn.Parameter(powers), pad_id=0, bias=False)
 
 
-def loss_of(kind: str, epsilon: float = 0.1) -> float:
-    """heed's loss where the third word is the truth."""
-    loss, _, _ = head().loss(torch.ones(1, 1, 1), torch.tensor([[2]]), torch.tensor([[True]]), Smoothing(epsilon, kind))
+def loss_of(kind: str, epsilon: float = 0.1, truth: int = 2) -> float:
+    """heed's loss of a true word, by default the third."""
+    mask = torch.tensor([[True]])
+    loss, _, _ = head().loss(torch.ones(1, 1, 1), torch.tensor([[truth]]), mask, Smoothing(epsilon, kind))
     return loss.item()
 
 
