@@ -24,11 +24,12 @@ READERS: dict[str, Callable[[], Any]] = {
     "transformer, without positions": lambda: model_of("transformer, without positions").encoder,
 }
 every_reader = pytest.mark.parametrize("name", READERS)
-WITHOUT_ATTENTION = ("cnn", "bag", "bag, without positions", "hierarchical_attention")
-"""Readers without attention between positions; that to the words of a sentence has its own test."""
+WITHOUT_ATTENTION = ("cnn", "bag", "bag, without positions", "hierarchical_attention", "attention_flow")
+"""Readers without attention between all positions; that to the words of a sentence, or to another text, has its own
+test."""
 CLOSE = {"rtol": 1e-4, "atol": 1e-5}
 LENGTHS = [3, 8, 1]
-RECURRENT = {"bilstm", "bigru", "elmo", "elmo, one direction", "attention_flow"}
+RECURRENT = {"bilstm", "bigru", "elmo", "elmo, one direction"}
 """Readers without attention over the whole source."""
 
 

@@ -27,7 +27,7 @@ from torch import Tensor, nn
 from heed.models.bilstm import BiLstm, BiLstmConfig
 from heed.models.encoder import segments_of
 from heed.models.model import ModelConfig
-from heed.nn.contract import Trace, Vocabularies
+from heed.nn.contract import Recorder, Trace, Vocabularies, recorder_of
 from heed.nn.dropout_keys import DropoutKeys
 from heed.nn.recurrent import Bidirectional
 
@@ -76,10 +76,10 @@ class AttentionFlow(BiLstm):
         sides = Sides(source.mask & first, source.mask & ~first)
         x = self._drop(self._embed(source, dropout_keys), dropout_keys, 0)
         keys = torch.relu(self.alignment(x))
-        aligned = sides.exchange(keys, x, lambda a, b: a @ b.transpose(1, 2))
+        aligned = sides.exchange(keys, x, lambda a, b: a @ b.transpose(1, 2), recorder_of(trace, "alignment.self"))
         h, _ = self.first(torch.cat((x, aligned), -1), source.mask)
         h = self._drop(h, dropout_keys, ALIGNED_SITE)
-        c = sides.exchange(h, h, self._similarities)
+        c = sides.exchange(h, h, self._similarities, recorder_of(trace, "flow.self"))
         asked = attend(self.summary(h).transpose(1, 2), sides.first[:, None]) @ h
         x = torch.relu(self.flow(torch.cat((h, c, h * c, asked.expand_as(h)), -1)))
         x = self._drop(x, dropout_keys, FLOW_SITE)
@@ -102,15 +102,19 @@ class Sides:
     second: Bool[Tensor, "B S"]
 
     def exchange(
-        self, keys: Float[Tensor, "B S K"], values: Float[Tensor, "B S D"], scores: Callable[[Tensor, Tensor], Tensor]
-    ) -> Float[Tensor, "B S D"]:
+        self, keys: Float[Tensor, "B S K"], values: Float[Tensor, "B S D"], scores: Callable[[Tensor, Tensor], Tensor],
+        record: Recorder | None = None,
+    ) -> Float[Tensor, "B S D"]:  # fmt: skip
         """For each position the mean of the values of the other text, weighted by attention; 0 without one."""
         size = int(self.first.sum(1).max())  # the first text is at the beginning of each row
-        head = keys[:, :size]
-        of_first = attend(scores(keys, head), self.first[:, None, :size]) @ values[:, :size]
-        of_second = attend(scores(head, keys), self.second[:, None]) @ values
-        of_second = nn.functional.pad(of_second, (0, 0, 0, keys.shape[1] - size))
-        return torch.where(self.first[..., None], of_second, of_first)
+        head, beyond = keys[:, :size], keys.shape[1] - size
+        to_first = attend(scores(keys, head), self.first[:, None, :size])
+        to_second = attend(scores(head, keys), self.second[:, None])
+        if record is not None:
+            rows = nn.functional.pad(to_second, (0, 0, 0, beyond)), nn.functional.pad(to_first, (0, beyond))
+            record(torch.where(self.first[..., None], *rows)[:, None])
+        of_second = nn.functional.pad(to_second @ values, (0, 0, 0, beyond))
+        return torch.where(self.first[..., None], of_second, to_first @ values[:, :size])
 
 
 def attend(scores: Float[Tensor, "B T S"], mask: Bool[Tensor, "B #T S"]) -> Float[Tensor, "B T S"]:
