@@ -37,12 +37,17 @@ from heed.training.metrics_log import read_metrics
 RECIPES = Path(__file__).resolve().parent.parent / "recipes" / "translation"
 SCORES = ("dot", "scaled_dot", "bilinear", "additive", "two_networks", "local_monotonic", "local_predictive")
 
+LADDER = ("dot", "scaled_dot", "projected", "projected_heads", "multi_head")
+"""Self-attention of the encoder, from none of its weights to the Transformer's."""
+
 
 def _recipe(name: str, *flags: str) -> Flags:
     return [str(RECIPES / f"multi30k-en-de-{name}.toml"), *flags]
 
 
 SYSTEMS: Mapping[str, Flags] = {
+    "by rule": _recipe("rules"),
+    "phrase-based": _recipe("phrases"),
     "RCTM I": _recipe("rctm-1"),
     "RCTM II": _recipe("rctm-2"),
     "thought vector, forward": _recipe("thought-forward"),
@@ -52,6 +57,10 @@ SYSTEMS: Mapping[str, Flags] = {
     "Luong, local-p": _recipe("luong", "--model.decoder.attention=local_predictive"),
     "McAllester": _recipe("mcallester"),
     **{f"score {name}": _recipe("scores", f"--model.decoder.attention={name}") for name in SCORES},
+    **{f"encoder {name}": _recipe("ladder", f"--model.encoder_attention={name}") for name in LADDER},
+    "SSRU": _recipe("ssru"),
+    "average attention": _recipe("average"),
+    "average attention without feed-forward": _recipe("average", "--model.decoder_mixing=average_without_feed_forward"),
     "Transformer": [str(RECIPES / "multi30k-en-de.toml")],
 }
 """A recipe and flags for each system, in the order of the history."""
@@ -97,7 +106,7 @@ def measure(folder: Path, test: HeldOut, threads: int) -> Measured:
     return Measured(
         whole.scores["bleu"].value, whole.scores["chrf"].value,
         {label: scored(*part)[0].scores["bleu"].value for label, part in parts.items() if part[1]},
-        sum(weight.numel() for weight in run.model.parameters()), spent / 60, len(outputs) / seconds,
+        run.num_parameters, spent / 60, len(outputs) / seconds,
     )  # fmt: skip
 
 

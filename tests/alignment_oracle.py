@@ -6,6 +6,9 @@ import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 
+import numpy as np
+
+from heed.statistical.alignment.aligner import Aligner
 from heed.statistical.alignment.pairs import NULL, SentencePairs
 
 THE, HOUSE, BOOK, A = range(2, 6)
@@ -56,3 +59,9 @@ def summed(
 def lexical(table: Callable[[int, int], float], source: Sequence[int], target: Sequence[int], a: Alignment) -> float:
     """Π_j t(f_j | e_{a_j})."""
     return math.prod(table(source[i - 1] if i else NULL, f) for f, i in zip(target, a, strict=True))
+
+
+def t(aligner: Aligner, e: int, f: int) -> float:
+    """t(f | e) of an aligner."""
+    lexicon = aligner.lexicon
+    return float(lexicon.probs[lexicon.find(np.array([e * lexicon.tgt_size + f]))[0]])

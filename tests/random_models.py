@@ -38,6 +38,7 @@ from heed.models.rnn_reader import RecurrentReaderConfig
 from heed.models.sentence_convolution import NgramConvolutionConfig, SentenceConvolutionConfig
 from heed.models.show_attend_tell import ShowAttendTellConfig
 from heed.models.transformer import TransformerConfig
+from heed.models.transformer_decoder import TransformerDecoderConfig
 from heed.models.trellisnet import TrellisNetConfig
 from heed.nn.contract import Smoothing, TokenSource, Vocabularies
 from heed.nn.documents import DocumentSource, documents_from_ids
@@ -62,7 +63,9 @@ BIGRU = BiGruConfig(d_model=12, hidden_size=6, dropout=0.3, unknown_dropout=0.0)
 DECODER = RecurrentDecoderConfig(hidden_size=12, attention_size=8)
 
 
-def translator(encoder: ModelConfig, decoder: RecurrentDecoderConfig, **changes: Any) -> EncoderDecoderConfig:
+def translator(
+    encoder: ModelConfig, decoder: RecurrentDecoderConfig | TransformerDecoderConfig, **changes: Any
+) -> EncoderDecoderConfig:
     """A small encoder-decoder."""
     return EncoderDecoderConfig(d_model=12, dropout=0.3, encoder=encoder, decoder=decoder, **changes)
 
@@ -114,6 +117,10 @@ CONFIGS: dict[str, ModelConfig] = {
             cell="tanh", hidden_size=12, start="zeros", attention="same_position", query="word", readout="none"
         ),
     ),
+    "encoder_decoder, transformer": translator(
+        RNN_READER.model_copy(update={"hidden_size": 9}),
+        TransformerDecoderConfig(d_ff=14, num_heads=2, num_layers=2),
+    ),
     "encoder_decoder, word": translator(
         RNN_READER,
         DECODER.model_copy(
@@ -131,6 +138,11 @@ CONFIGS: dict[str, ModelConfig] = {
     "transformer, pre-norm": SMALL.model_copy(update={"norm": "pre", "activation": "gelu", "positions": "half_split"}),
     "transformer, concatenated": SMALL.model_copy(update={"positions": "concatenated", "tie": "none"}),
     "transformer, without positions": SMALL.model_copy(update={"positions": "none"}),
+    "transformer, SSRU": SMALL.model_copy(update={"decoder_mixing": "ssru", "norm": "pre"}),
+    "transformer, average attention": SMALL.model_copy(update={"decoder_mixing": "average"}),
+    "transformer, averages, without positions": SMALL.model_copy(
+        update={"decoder_mixing": "average_without_feed_forward", "encoder_attention": "dot", "positions": "none"}
+    ),
     "rnn_attention": RecurrentAttentionConfig(d_model=12, hidden_size=10, attention_size=8, dropout=0.3, tie="target"),
     "rnn": RecurrentConfig(d_model=12, hidden_size=10, dropout=0.3),
     "rnn, AWD": RecurrentConfig(

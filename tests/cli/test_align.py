@@ -49,6 +49,11 @@ def test_a_run_folder_aligns_other_text_as_it_aligned_its_own(align: Align, trai
     assert align(trained, "--symmetrise", "intersection", src=["a new house"], tgt=["ein Haus"]).lines == ["0-0 2-1"]
 
 
+@pytest.mark.parametrize("how", ["intersection", "union", "grow-diag", "grow-diag-final-and", "agreement"])
+def test_both_directions_are_combined(align: Align, how: str) -> None:
+    assert align("hmm", "--symmetrise", how, "--smoothing", "none", "--iterations", 8).lines == ["0-0 1-1"] * 3
+
+
 def test_info_knows_the_run(trained: Path) -> None:
     result = call("info", trained)
     assert result.code == 0

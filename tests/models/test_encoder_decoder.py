@@ -23,8 +23,11 @@ from torch.nn.utils.rnn import pack_padded_sequence
 
 from heed.core.config import Document, build
 from heed.core.errors import UsageError
+from heed.models.encoder import EncoderConfig
 from heed.models.encoder_decoder import EncoderDecoder, EncoderDecoderConfig, encoders
 from heed.models.rnn_attention import RecurrentAttention
+from heed.models.transformer import Transformer, TransformerConfig
+from heed.models.transformer_decoder import TransformerDecoderConfig
 from heed.nn.dropout_keys import DropoutKeys
 
 CLOSE = {"rtol": 1e-4, "atol": 1e-5}
@@ -172,6 +175,31 @@ def test_a_query_of_the_word_equals_the_formulas_of_mcallester() -> None:
             assert isinstance(attended, Tensor)
             expected = torch.tanh(decoder.readout.weight @ torch.cat((thought, h, attended)) + decoder.readout.bias)
             torch.testing.assert_close(found[row, t], expected, **CLOSE)
+
+
+@torch.no_grad()
+def test_a_transformer_encoder_with_a_transformer_decoder_equals_the_transformer() -> None:
+    reader = EncoderConfig(
+        d_model=D, d_ff=14, num_heads=2, num_layers=2, positions="interleaved", num_segments=0, embedding_norm=False,
+        norm="pre", norm_epsilon=1e-5, activation="relu",
+    )  # fmt: skip
+    decoder = TransformerDecoderConfig(d_ff=14, num_heads=2, num_layers=2)
+    model = EncoderDecoder(translator(reader, decoder), VOCABULARIES)
+    other = Transformer(
+        TransformerConfig(d_model=D, d_ff=14, num_heads=2, num_encoder_layers=2, num_decoder_layers=2, norm="pre",
+                          tie="target"), VOCABULARIES,
+    )  # fmt: skip
+    weights = {name.removeprefix("decoder."): weight for name, weight in model.state_dict().items()}
+    missing, unexpected = other.load_state_dict(weights, strict=False)
+    assert not missing and not unexpected
+    source, ids = random_source(LENGTHS), random_targets(2, 6)
+    expected, _ = other.advance(ids, other.start(source))
+    torch.testing.assert_close(features(model, ids), expected, **CLOSE)
+
+
+def test_a_transformer_decoder_of_another_size_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"a multiple of model\.decoder\.num_heads, got 12 and 5"):
+        EncoderDecoder(translator(BIGRU, TransformerDecoderConfig(num_heads=5)), VOCABULARIES)
 
 
 @pytest.mark.parametrize("kind", ["cnn", "encoder", "bilstm", "bag", "rnn_reader"])

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from alignment_oracle import BOOKS, MIXED, Alignment, lexical, summed
+from alignment_oracle import BOOKS, MIXED, Alignment, lexical, summed, t
 
 from heed.core.errors import UsageError
 from heed.statistical.alignment import align
@@ -18,20 +18,15 @@ from heed.statistical.alignment.diagonal import Diagonal
 from heed.statistical.alignment.digamma import digamma
 from heed.statistical.alignment.ibm1 import Ibm1, Independent
 from heed.statistical.alignment.ibm2 import Ibm2
-from heed.statistical.alignment.lexicon import FLOOR, Lexicon
+from heed.statistical.alignment.lexicon import Lexicon
 from heed.statistical.alignment.pairs import NULL, SentencePairs, Words
+from heed.statistical.alignment.smoothing import FLOOR, NONE, Smoothing
 from heed.statistical.alignment.training import train
-
-
-def t(aligner: Aligner, e: int, f: int) -> float:
-    """t(f | e) of an aligner."""
-    lexicon = aligner.lexicon
-    return float(lexicon.probs[lexicon.find(np.array([e * lexicon.tgt_size + f]))[0]])
 
 
 @pytest.mark.parametrize("name", ["ibm1", "ibm2", "diagonal"])
 def test_likelihood_and_posteriors_are_sums_over_all_alignments(name: str) -> None:
-    aligner = train(name, MIXED, iterations=3, alpha=0.0)
+    aligner = train(name, MIXED, iterations=3, smoothing=NONE)
     assert isinstance(aligner, Independent)
 
     def joint(source: Sequence[int], target: Sequence[int], alignment: Alignment) -> float:
@@ -47,7 +42,7 @@ def test_likelihood_and_posteriors_are_sums_over_all_alignments(name: str) -> No
 
 @pytest.mark.parametrize("name", ["ibm1", "ibm2", "diagonal"])
 def test_an_iteration_counts_the_posteriors(name: str) -> None:
-    aligner = train(name, MIXED, iterations=2, alpha=0.0)
+    aligner = train(name, MIXED, iterations=2, smoothing=NONE)
     counts: dict[tuple[int, int], float] = {}
     for (source, target), rows in zip(MIXED, aligner.posteriors(MIXED), strict=True):
         for f, row in zip(target, rows, strict=True):
@@ -77,7 +72,7 @@ def test_two_iterations_on_the_example_of_knight_by_hand() -> None:
 
 
 def test_model_2_with_a_uniform_table_and_the_diagonal_without_tension_are_model_1() -> None:
-    one = train("ibm1", MIXED, alpha=0.0)
+    one = train("ibm1", MIXED, smoothing=NONE)
     assert Ibm2.after(one).log_likelihood(MIXED) == pytest.approx(one.log_likelihood(MIXED))
     same_lengths = SentencePairs.of_ids([pair for pair in MIXED if len(pair[0]) == 3])
     diagonal = Diagonal(one.lexicon, tension=0.0, p_null=0.25)
@@ -85,7 +80,7 @@ def test_model_2_with_a_uniform_table_and_the_diagonal_without_tension_are_model
 
 
 def test_the_tension_is_the_best_for_the_posteriors() -> None:
-    aligner = train("diagonal", MIXED, iterations=3, alpha=0.0)
+    aligner = train("diagonal", MIXED, iterations=3, smoothing=NONE)
     posteriors = aligner.posteriors(MIXED)
     aligner.estimate(MIXED)
     assert isinstance(aligner, Diagonal)
@@ -102,7 +97,7 @@ def test_the_tension_is_the_best_for_the_posteriors() -> None:
 def test_smoothing_raises_the_bound_of_variational_bayes() -> None:
     """log P with the sub-normalised table, minus the divergence of each row's posterior from its prior, never falls."""
     alpha = 0.1
-    aligner = Ibm1.new(MIXED, alpha)
+    aligner = Ibm1.new(MIXED, Smoothing("variational", alpha))
     bounds = []
     for _ in range(6):
         counts = counts_of(aligner)
@@ -113,11 +108,11 @@ def test_smoothing_raises_the_bound_of_variational_bayes() -> None:
 
 def counts_of(aligner: Aligner) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
     """The expected counts of the entries of the table."""
-    counts = aligner.lexicon.counts()
+    counts = aligner.lexicon.new_counts()
     for (source, target), rows in zip(MIXED, aligner.posteriors(MIXED), strict=True):
         keys = np.array([NULL, *source]) * aligner.lexicon.tgt_size + np.array(target)[:, None]
         np.add.at(counts, aligner.lexicon.find(keys), rows)
-    return counts[:-1]
+    return counts[: len(aligner.lexicon.keys)]
 
 
 def divergence(counts: np.ndarray[tuple[int, ...], np.dtype[np.float64]], lexicon: Lexicon, alpha: float) -> float:
@@ -161,7 +156,7 @@ def test_the_table_has_the_pairs_of_words_that_share_a_sentence_pair_and_no_othe
 def test_words_are_linked_by_the_function_on_texts() -> None:
     sources = [["the", "house"], ["the", "book"], ["a", "book"], []]
     targets = [["das", "haus"], ["das", "buch"], ["ein", "buch"], ["x"]]
-    links = align(sources, targets, "ibm1", iterations=8, alpha=0.0)
+    links = align(sources, targets, "ibm1", iterations=8, smoothing=NONE)
     assert links == [{(0, 0), (1, 1)}] * 3 + [frozenset()]
     with pytest.raises(UsageError, match="unknown aligner 'ibm9'; the aligners are ibm1"):
         align(sources, targets, "ibm9")
@@ -173,3 +168,38 @@ def test_words_are_numbered_in_order_and_unknown_ones_are_1() -> None:
     words = Words.of([["b", "a"], ["b"]])
     assert list(words) == ["b", "a"]
     assert SentencePairs.of([["a", "c"]], [["b"]], words, words)[0] == ([3, 1], [2])
+
+
+def test_collapsed_smoothing_leaves_a_pair_out_of_its_own_counts() -> None:
+    """The formula of the definition, cell by cell, in the third iteration."""
+    alpha = 0.3
+    aligner = train("ibm1", MIXED, iterations=2, smoothing=Smoothing("collapsed", alpha))
+    own = train("ibm1", MIXED, iterations=1, smoothing=Smoothing("collapsed", alpha)).posteriors(MIXED)
+    counts: dict[tuple[int, int], float] = {}
+    for (source, target), rows in zip(MIXED, own, strict=True):
+        for f, row in zip(target, rows.tolist(), strict=True):
+            for e, mass in zip([NULL, *source], row, strict=True):
+                counts[e, f] = counts.get((e, f), 0.0) + mass
+    totals = [sum(count for (other, _), count in counts.items() if other == e) for e in range(MIXED.src_size)]
+    num_targets = MIXED.tgt_size - 1
+    for (source, target), before, after in zip(MIXED, own, aligner.posteriors(MIXED), strict=True):
+        left = [
+            [
+                (counts[e, f] - mass + alpha) / (totals[e] - mass + alpha * num_targets)
+                for e, mass in zip([NULL, *source], row, strict=True)
+            ]
+            for f, row in zip(target, before.tolist(), strict=True)
+        ]
+        np.testing.assert_allclose(after, np.array(left) / np.sum(left, axis=-1, keepdims=True), atol=1e-6)
+
+
+def test_collapsed_probabilities_of_all_target_words_sum_to_one() -> None:
+    lexicon = train("ibm1", MIXED).lexicon
+    for e in (NULL, 2, 3, 4, 5):
+        keys = e * lexicon.tgt_size + np.arange(1, lexicon.tgt_size)
+        assert lexicon.probs[lexicon.find(keys)].sum() == pytest.approx(1)
+
+
+def test_smoothing_needs_a_prior() -> None:
+    with pytest.raises(ValueError, match="needs a prior above 0"):
+        Smoothing("variational", 0.0)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import random
 
+import numpy as np
 import pytest
 
-from heed.statistical.alignment.symmetrise import SYMMETRISATIONS, Links
+from heed.statistical.alignment.pairs import Links
+from heed.statistical.alignment.symmetrise import SYMMETRISATIONS, agreed
 
 FORWARD: Links = frozenset({(0, 0), (1, 1), (1, 2), (3, 4)})
 BACKWARD: Links = frozenset({(0, 0), (1, 1), (2, 2), (5, 5)})
@@ -30,6 +32,12 @@ def test_each_is_between_intersection_and_union(seed: int) -> None:
     sets = [combine(forward, backward) for combine in SYMMETRISATIONS.values()]
     intersection, union, grown, final = sets
     assert intersection <= grown <= final <= union
+
+
+def test_agreement_links_words_whose_posteriors_have_a_high_geometric_mean() -> None:
+    forward = np.array([[[0.1, 0.9, 0.0], [0.5, 0.1, 0.4]]])
+    backward = np.array([[[0.3, 0.6, 0.1], [0.6, 0.2, 0.2]]])
+    assert agreed(forward, backward).tolist() == [[[True, False], [False, True]]]
 
 
 def test_a_link_between_two_linked_words_is_not_grown() -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
+from heed.cli.flags import flags_given
 from heed.cli.options import BadBytes, OnBadBytes, Quiet, require_writable
 from heed.core.errors import DataError, UsageError
 from heed.core.files import atomic_write, storage_errors
@@ -14,20 +16,47 @@ from heed.core.progress import message
 
 if TYPE_CHECKING:
     from heed.statistical.alignment.pairs import Links
+    from heed.statistical.alignment.smoothing import Smoothing
     from heed.statistical.alignment.training import AlignerPair, Direction, Iteration
     from heed.text.readers.tokenised import TokenisedPairs
 
-Symmetrisation = Literal["intersection", "union", "grow-diag", "grow-diag-final-and"]
+SmoothingKind = Literal["none", "variational", "collapsed"]
+Symmetrisation = Literal["intersection", "union", "grow-diag", "grow-diag-final-and", "agreement"]
+USUAL: Final = "grow-diag-final-and"
 DRAWS = 1000
 """Bootstrap draws of the intervals."""
 SHOWN = 10
 """Target words of a word's row in the lexical table."""
 
 
+@dataclass(frozen=True)
+class Estimation:
+    """How an aligner is estimated, and where it is kept."""
+
+    iterations: Annotated[int | None, typer.Option(help="Iterations of the aligner (5).", min=1, max=1000)] = None
+    smoothing: Annotated[
+        SmoothingKind | None,
+        typer.Option(help="Of the lexical table: none, variational or collapsed (default).", metavar="KIND"),
+    ] = None
+    alpha: Annotated[float | None, typer.Option(help="Dirichlet prior of the smoothing (0.01).")] = None
+    out: Annotated[Path | None, typer.Option(help="Run folder to create.")] = None
+
+    def chosen_smoothing(self) -> Smoothing:
+        """The smoothing that was asked for. Raises UsageError for a prior that is not above 0."""
+        from heed.statistical.alignment.smoothing import NONE, Smoothing
+
+        if self.smoothing == "none":
+            return NONE
+        if self.alpha is not None and self.alpha <= 0:
+            raise UsageError(f"--alpha must be above 0, got {self.alpha}; --smoothing none has no prior.")
+        given = {"kind": self.smoothing, "alpha": self.alpha}
+        return Smoothing(**{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]
+
+
 def align(
     *,
     model: Annotated[
-        str, typer.Argument(metavar="KIND|RUN", help="ibm1, ibm2, diagonal, ..., or the run folder of an aligner.")
+        str, typer.Argument(metavar="KIND|RUN", help="ibm1, ibm2, diagonal or hmm, or the run folder of an aligner.")
     ],
     src: Annotated[Path | None, typer.Option(help="Source text, a tokenised sentence per line.")] = None,
     tgt: Annotated[Path | None, typer.Option(help="Target text, line by line its translation.")] = None,
@@ -35,11 +64,7 @@ def align(
     symmetrise: Annotated[
         Symmetrisation | None, typer.Option(help="Align in both directions and combine them.", metavar="HOW")
     ] = None,
-    iterations: Annotated[int | None, typer.Option(help="Iterations of the aligner (5).", min=1, max=1000)] = None,
-    smoothing: Annotated[
-        float | None, typer.Option(help="Dirichlet prior of the tables (0.01; 0: none).", min=0, max=1000)
-    ] = None,
-    out: Annotated[Path | None, typer.Option(help="Run folder to create.")] = None,
+    estimation: Estimation,
     lexicon: Annotated[str | None, typer.Option(metavar="WORD", help="Show the translations of a word.")] = None,
     page: Annotated[Path | None, typer.Option(metavar="F", help="Draw the first pairs as a page.")] = None,
     errors: BadBytes = "strict",
@@ -64,32 +89,33 @@ def align(
     from heed.statistical.alignment import ALIGNERS
 
     require_writable(page, "--page")
-    if out is not None and out.exists():
-        raise UsageError(f"--out {out} exists. Name another folder.")
-    is_kind = model in ALIGNERS
-    if is_kind or src is not None or tgt is not None or lexicon is None:
-        if src is None or tgt is None:
-            raise UsageError("give both texts: --src F --tgt F.")
-        pairs = _read(src, tgt, errors)
-    else:
-        pairs = None
-    if is_kind:
-        assert pairs is not None
-        trained = _train(model, pairs, symmetrise, iterations, smoothing, out, quiet)
-    else:
-        if given := [
-            flag
-            for flag, value in (("--iterations", iterations), ("--smoothing", smoothing), ("--out", out))
-            if value is not None
-        ]:
+    if estimation.out is not None and estimation.out.exists():
+        raise UsageError(f"--out {estimation.out} exists. Name another folder.")
+    if model not in ALIGNERS:
+        if given := flags_given(estimation):
             raise UsageError(f"{given[0]} is for training; {model} is trained already.")
         trained = _open(model, symmetrise)
-    if lexicon is not None:
-        _show(trained, lexicon)
-    if pairs is not None and lexicon is None:
-        folded = pairs.folded()
-        how = symmetrise or ("grow-diag-final-and" if len(trained.aligners) > 1 else None)
-        _output(pairs, trained.links(folded.sources, folded.targets, how), gold, page, errors, quiet)
+        if lexicon is not None:
+            _show(trained, lexicon)
+            return
+    if src is None or tgt is None:
+        raise UsageError("give both texts: --src F --tgt F.")
+    pairs = _read(src, tgt, errors)
+    if model in ALIGNERS:
+        trained = _train(model, pairs, symmetrise, estimation, quiet)
+        if lexicon is not None:
+            _show(trained, lexicon)
+            return
+    _output(pairs, _links(trained, pairs, symmetrise), gold, page, errors, quiet)
+
+
+def _links(trained: AlignerPair, pairs: TokenisedPairs, symmetrise: str | None) -> list[Links]:
+    """The links of the pairs; a run of both directions combines them unless it is asked otherwise."""
+    how = symmetrise or (USUAL if len(trained.aligners) > 1 else None)
+    if trained.own is not None:
+        return trained.own_links(how)
+    folded = pairs.folded()
+    return trained.links(folded.sources, folded.targets, how)
 
 
 def _read(src: Path, tgt: Path, errors: OnBadBytes) -> TokenisedPairs:
@@ -99,29 +125,26 @@ def _read(src: Path, tgt: Path, errors: OnBadBytes) -> TokenisedPairs:
 
 
 def _train(
-    kind: str, pairs: TokenisedPairs, symmetrise: str | None, iterations: int | None, smoothing: float | None,
-    out: Path | None, quiet: bool,
-) -> AlignerPair:  # fmt: skip
+    kind: str, pairs: TokenisedPairs, symmetrise: str | None, estimation: Estimation, quiet: bool
+) -> AlignerPair:
     """Estimate an aligner, and write its run folder."""
     from heed.statistical.alignment.run_folder import AlignerFacts, write_run
-    from heed.statistical.alignment.training import ALPHA, train_pair
+    from heed.statistical.alignment.training import train_pair
 
     last: dict[Direction, float] = {}
 
     def report(done: Iteration) -> None:
         last[done.direction] = done.log_likelihood / done.num_targets
-        message(
-            f"{done.direction}, {done.aligner}, iteration {done.number}: "
-            f"log-likelihood per target word {last[done.direction]:.4f}", quiet,
-        )  # fmt: skip
+        step = f"{done.direction}, {done.aligner}, iteration {done.number}"
+        message(f"{step}: log-likelihood per target word {last[done.direction]:.4f}", quiet)
 
-    folded = pairs.folded()
-    alpha = ALPHA if smoothing is None else smoothing
-    trained = train_pair(kind, folded.sources, folded.targets, iterations, alpha, symmetrise is not None, report)
-    if out is not None:
+    folded, smoothing = pairs.folded(), estimation.chosen_smoothing()
+    both = symmetrise is not None
+    trained = train_pair(kind, folded.sources, folded.targets, estimation.iterations, smoothing, both, report)
+    if (out := estimation.out) is not None:
         facts = AlignerFacts(
-            kind=kind, alpha=alpha, num_pairs=len(pairs.sources), log_likelihood_per_word=last,
-            directions=list(trained.aligners),
+            kind=kind, smoothing=smoothing.kind, alpha=smoothing.alpha, num_pairs=len(pairs.sources),
+            log_likelihood_per_word=last, directions=list(trained.aligners),
         )  # fmt: skip
         write_run(out, trained, facts)
         message(f"{out}: use it with `heed align {out} --src F --tgt F`.", quiet)

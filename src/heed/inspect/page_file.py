@@ -26,7 +26,7 @@ PAGE = Path(__file__).parent / "page"
 """Folder of the scripts and the style sheet."""
 SCRIPTS = (
     "dom.js", "weights.js", "sentence.js", "heat_map.js", "choices.js", "alternatives.js", "tree.js", "view.js",
-    "glances.js", "derivation.js", "answers.js", "entities.js", "lattice.js", "reader.js", "file.js",
+    "glances.js", "derivation.js", "answers.js", "entities.js", "lattice.js", "spans.js", "reader.js", "file.js",
 )  # fmt: skip
 """Concatenated in this order: each imports only from those before it."""
 STYLE = "view.css"

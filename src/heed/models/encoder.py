@@ -22,11 +22,12 @@ from torch import Tensor, nn
 from heed.core.config import KeyOf
 from heed.core.errors import DataError
 from heed.models.model import ModelConfig, ReaderModel, Shard
-from heed.models.transformer import ACTIVATIONS, EncoderBlock
+from heed.models.transformer import EncoderBlock
 from heed.nn.attention import ATTENTION
 from heed.nn.contract import Trace, Vocabularies, recorder_of
 from heed.nn.dropout_keys import DropoutKeys, dropout
 from heed.nn.embeddings import TokenEmbedding, embedding_weight
+from heed.nn.feed_forward import ACTIVATIONS
 from heed.nn.two_texts import segments_of
 
 INITIAL_SIZE = 0.02

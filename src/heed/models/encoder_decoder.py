@@ -18,6 +18,7 @@ from heed.core.config import ChosenBy, Config
 from heed.models.bilstm import BiGruConfig
 from heed.models.model import MODELS, GenerativeModel, ModelConfig, ReaderModel
 from heed.models.recurrent_decoder import Encoded, RecurrentDecoder, RecurrentDecoderConfig
+from heed.models.transformer_decoder import TransformerDecoder, TransformerDecoderConfig
 from heed.nn.contract import TokenSource, Trace, Vocabularies
 from heed.nn.dropout_keys import DropoutKeys
 from heed.nn.embeddings import TokenEmbedding, embedding_weight
@@ -25,6 +26,7 @@ from heed.nn.heads import LinearHead
 
 DECODERS: dict[str, tuple[type[Config], type[Any]]] = {
     "recurrent": (RecurrentDecoderConfig, RecurrentDecoder),
+    "transformer": (TransformerDecoderConfig, TransformerDecoder),
 }
 
 

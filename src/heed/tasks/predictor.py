@@ -328,6 +328,10 @@ class Predictor:
         """A scorer with a model that adapts to the text; the weights must not be packed."""
         raise self._cannot("generate", "--dynamic")
 
+    def distill(self, folder: Path, options: SearchOptions, quiet: bool = False) -> Mapping[str, object]:
+        """Write a student's training data into a folder, and return the keys of its recipe that name them."""
+        raise self._cannot("distill")
+
     def calibrate(self, options: SearchOptions) -> Any:
         """Learn the confidence of outputs from the validation data, and write it into the run folder."""
         raise self._cannot("translate")

@@ -15,6 +15,7 @@ from __future__ import annotations
 from heed.nn.attention.attention import BEGINNING, Attention
 from heed.nn.attention.local import MonotonicLocalAttention, PredictiveLocalAttention, SamePositionAttention
 from heed.nn.attention.multi_head import FusedMultiHeadAttention, MultiHeadAttention, RotaryAttention, rotated
+from heed.nn.attention.projected import ProjectedAttention, ProjectedHeadsAttention
 from heed.nn.attention.scores import (
     AdditiveAttention,
     BilinearAttention,
@@ -28,9 +29,8 @@ from heed.nn.attention.scores import (
 __all__ = [
     "ATTENTION", "BEGINNING", "AdditiveAttention", "Attention", "BilinearAttention", "ConcatenatedAttention",
     "DotAttention", "FusedMultiHeadAttention", "MonotonicLocalAttention", "MultiHeadAttention",
-    "PredictiveLocalAttention", "RotaryAttention", "SamePositionAttention",
-    "ScaledDotAttention", "ScoredAttention", "TwoNetworksAttention",
-    "rotated",
+    "PredictiveLocalAttention", "ProjectedAttention", "ProjectedHeadsAttention", "RotaryAttention",
+    "SamePositionAttention", "ScaledDotAttention", "ScoredAttention", "TwoNetworksAttention", "rotated",
 ]  # fmt: skip
 
 ATTENTION: dict[str, type[Attention]] = {
@@ -42,6 +42,8 @@ ATTENTION: dict[str, type[Attention]] = {
     "bilinear": BilinearAttention,
     "dot": DotAttention,
     "scaled_dot": ScaledDotAttention,
+    "projected": ProjectedAttention,
+    "projected_heads": ProjectedHeadsAttention,
     "two_networks": TwoNetworksAttention,
     "local_monotonic": MonotonicLocalAttention,
     "local_predictive": PredictiveLocalAttention,

@@ -31,7 +31,7 @@ class _ScaledDotProduct(Attention):
     MultiHead(Q, K, V) = concat(head_1 … head_H) W_O, head_i = softmax(Q_i K_iᵀ / √K) V_i.
     """
 
-    output: nn.Linear
+    output: nn.Module
 
     def __init__(self, d_model: int, num_heads: int, dropout: float) -> None:
         super().__init__()

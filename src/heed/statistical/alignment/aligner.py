@@ -16,6 +16,7 @@ import numpy as np
 from heed.core.errors import DataError
 from heed.statistical.alignment.lexicon import IndexedPairs, Lexicon
 from heed.statistical.alignment.pairs import Block, Links, SentencePairs
+from heed.statistical.alignment.smoothing import NONE, Smoothing
 from heed.statistical.predictor import Floats, Ints
 
 Arrays = Mapping[str, np.ndarray[Any, Any]]
@@ -33,23 +34,22 @@ class Aligner(ABC):
     iterations: ClassVar[int] = 5
     """Iterations of expectation maximisation, unless others are asked for."""
 
-    def __init__(self, lexicon: Lexicon, alpha: float = 0.0) -> None:
-        """`alpha`: the Dirichlet prior of each row of the lexical table; 0 is maximum likelihood."""
+    def __init__(self, lexicon: Lexicon, smoothing: Smoothing = NONE) -> None:
         self.lexicon = lexicon
-        self.alpha = alpha
+        self.smoothing = smoothing
         self._indexed: IndexedPairs | None = None
         self.last_log_likelihood = -np.inf
         """Of the pairs of the last iteration, before it."""
 
     @classmethod
-    def new(cls, pairs: SentencePairs, alpha: float = 0.0) -> Self:
+    def new(cls, pairs: SentencePairs, smoothing: Smoothing = NONE) -> Self:
         """An aligner before its first iteration."""
-        return cls(Lexicon.of(pairs), alpha)
+        return cls(Lexicon.of(pairs), smoothing)
 
     @classmethod
     def after(cls, other: Aligner) -> Self:
         """An aligner that begins with the lexical table of another one."""
-        new = cls(other.lexicon, other.alpha)
+        new = cls(other.lexicon, other.smoothing)
         new._indexed = other._indexed
         return new
 
@@ -83,16 +83,18 @@ class Aligner(ABC):
 
     def estimate(self, pairs: SentencePairs) -> None:
         """Run one iteration of expectation maximisation."""
-        counts = self.lexicon.counts()
+        counts = self.lexicon.new_counts()
         self.begin()
         total = 0.0
-        for block, cells in self._of(pairs):
-            posteriors, log_probs = self.expect(block, self.lexicon.probs[cells])
+        for block, cells, own, keep in self._of(pairs).updated():
+            posteriors, log_probs = self.expect(block, self.lexicon.cell_probs(block, cells, own))
             self.count(block, posteriors)
             total += float(log_probs.sum())
             np.add.at(counts, cells.ravel(), posteriors.ravel())
+            if self.smoothing.kind == "collapsed":
+                keep(posteriors)
         self.last_log_likelihood = total
-        self.lexicon.maximise(counts, self.alpha)
+        self.lexicon.maximise(counts, self.smoothing)
         self.finish()
 
     def _of(self, pairs: SentencePairs) -> IndexedPairs:
@@ -101,18 +103,19 @@ class Aligner(ABC):
             self._indexed = IndexedPairs(pairs, self.lexicon)
         return self._indexed
 
-    def _expected(self, pairs: SentencePairs) -> Iterator[tuple[Block, Floats, Floats]]:
-        for block, cells in self._of(pairs):
-            yield block, *self.expect(block, self.lexicon.probs[cells])
+    def expected(self, pairs: SentencePairs) -> Iterator[tuple[Block, Floats, Floats]]:
+        """Each block with its posteriors and log-probabilities."""
+        for block, cells, own in self._of(pairs):
+            yield block, *self.expect(block, self.lexicon.cell_probs(block, cells, own))
 
     def log_likelihood(self, pairs: SentencePairs) -> float:
         """log P(targets | sources) of all pairs, in nats."""
-        return sum(float(log_probs.sum()) for _, _, log_probs in self._expected(pairs))
+        return sum(float(log_probs.sum()) for _, _, log_probs in self.expected(pairs))
 
     def posteriors(self, pairs: SentencePairs) -> list[Floats]:
         """The posteriors [J, I + 1] of each pair, with the empty word in column 0."""
         found = [np.zeros((len(target), len(source) + 1)) for source, target in pairs]
-        for block, posteriors, _ in self._expected(pairs):
+        for block, posteriors, _ in self.expected(pairs):
             for row, of_row in zip(block.rows.tolist(), posteriors, strict=True):
                 found[row] = of_row
         return found
@@ -121,12 +124,12 @@ class Aligner(ABC):
         """The likeliest source word of each target word, if that is not the empty word."""
         rows: list[Ints] = []
         ends: list[tuple[Ints, Ints]] = []
-        for block, cells in self._of(pairs):
-            best = self.best(block, self.lexicon.probs[cells])
+        for block, cells, own in self._of(pairs):
+            best = self.best(block, self.lexicon.cell_probs(block, cells, own))
             row, tgt = np.nonzero(best)
             rows.append(block.rows[row])
             ends.append((best[row, tgt] - 1, tgt))
-        return _grouped(len(pairs), rows, ends)
+        return grouped(len(pairs), rows, ends)
 
     def best(self, block: Block, probs: Floats) -> Ints:
         """The likeliest source [B, J] of each target word: 0 for the empty word, else its position plus 1."""
@@ -134,7 +137,8 @@ class Aligner(ABC):
         return np.asarray(posteriors.argmax(-1))
 
 
-def _grouped(num_pairs: int, rows: Sequence[Ints], ends: Sequence[tuple[Ints, Ints]]) -> list[Links]:
+def grouped(num_pairs: int, rows: Sequence[Ints], ends: Sequence[tuple[Ints, Ints]]) -> list[Links]:
+    """Links by pair, from the pair of each link and its source and target positions."""
     links: list[list[tuple[int, int]]] = [[] for _ in range(num_pairs)]
     for row, (src, tgt) in zip(rows, ends, strict=True):
         for number, i, j in zip(row.tolist(), src.tolist(), tgt.tolist(), strict=True):

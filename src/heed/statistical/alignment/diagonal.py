@@ -17,6 +17,7 @@ from heed.statistical.alignment.aligner import Arrays, checked
 from heed.statistical.alignment.ibm1 import Independent
 from heed.statistical.alignment.lexicon import Lexicon
 from heed.statistical.alignment.pairs import Block
+from heed.statistical.alignment.smoothing import NONE, Smoothing
 from heed.statistical.predictor import Floats, starts
 
 _LEAST, _MOST = 0.1, 14.0
@@ -31,9 +32,11 @@ class Diagonal(Independent):
     name = "diagonal"
     title = "diagonal model (Dyer et al. 2013)"
 
-    def __init__(self, lexicon: Lexicon, alpha: float = 0.0, tension: float = 4.0, p_null: float = 0.08) -> None:
+    def __init__(
+        self, lexicon: Lexicon, smoothing: Smoothing = NONE, tension: float = 4.0, p_null: float = 0.08
+    ) -> None:
         """`tension`: λ at the beginning; `p_null`: p_0, which is not estimated. The defaults are fast_align's."""
-        super().__init__(lexicon, alpha)
+        super().__init__(lexicon, smoothing)
         self.tension, self.p_null = tension, p_null
         self._priors: dict[tuple[int, int], Floats] = {}
         self._seen: dict[tuple[int, int], tuple[Floats, float]] = {}

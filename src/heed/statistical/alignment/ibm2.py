@@ -16,6 +16,7 @@ from heed.statistical.alignment.aligner import Arrays, checked
 from heed.statistical.alignment.ibm1 import Independent
 from heed.statistical.alignment.lexicon import Lexicon
 from heed.statistical.alignment.pairs import Block
+from heed.statistical.alignment.smoothing import NONE, Smoothing
 from heed.statistical.predictor import Floats
 
 
@@ -26,8 +27,8 @@ class Ibm2(Independent):
     title = "IBM Model 2 (Brown et al. 1993)"
     before = ("ibm1",)
 
-    def __init__(self, lexicon: Lexicon, alpha: float = 0.0) -> None:
-        super().__init__(lexicon, alpha)
+    def __init__(self, lexicon: Lexicon, smoothing: Smoothing = NONE) -> None:
+        super().__init__(lexicon, smoothing)
         self.tables: dict[tuple[int, int], Floats] = {}
         """a [J, I + 1] of each pair of lengths I and J."""
         self._counts: dict[tuple[int, int], Floats] = {}

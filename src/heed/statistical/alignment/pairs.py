@@ -141,9 +141,12 @@ class SentencePairs(Sequence[Pair]):
         row = range(len(self))[index]
         return self.src.row(row), self.tgt.row(row)
 
-    def reversed(self) -> SentencePairs:
-        """The same pairs with source and target exchanged."""
-        return SentencePairs(self.tgt, self.src, self.tgt_size, self.src_size)
+    @cached_property
+    def turned(self) -> SentencePairs:
+        """The same pairs, in the same blocks, with source and target exchanged."""
+        turned = SentencePairs(self.tgt, self.src, self.tgt_size, self.src_size)
+        turned.spans = self.spans
+        return turned
 
     @property
     def num_targets(self) -> int:

@@ -28,6 +28,7 @@ from heed.core.run_files import RESTORE, RunFiles
 from heed.statistical.alignment.aligner import Aligner, Arrays, checked
 from heed.statistical.alignment.lexicon import Lexicon
 from heed.statistical.alignment.pairs import FIRST, Words
+from heed.statistical.alignment.smoothing import SmoothingKind
 from heed.statistical.alignment.training import BACKWARD, FORWARD, AlignerPair, Direction, aligner_type
 
 FACTS = "aligner.json"
@@ -42,6 +43,7 @@ class AlignerFacts(BaseModel):
     format: int = FORMAT
     kind: str
     """The key in `ALIGNERS`."""
+    smoothing: SmoothingKind
     alpha: float = Field(ge=0, allow_inf_nan=False)
     num_pairs: int = 0
     """Sentence pairs that it was trained on."""
@@ -118,7 +120,7 @@ def verify_run(folder: Path) -> dict[str, str]:
 def _arrays(aligner: Aligner) -> dict[str, np.ndarray[Any, Any]]:
     """The lexical table, with targets of four bytes, and the other parameters."""
     lexicon = aligner.lexicon
-    table = {"offsets": lexicon.offsets, "targets": lexicon.targets.astype(np.int32), "probs": lexicon.probs[:-1]}
+    table = {"offsets": lexicon.offsets, "targets": lexicon.targets.astype(np.int32), "probs": lexicon.probs}
     arrays = {**table, **aligner.parameters()}
     return {name: np.ascontiguousarray(array) for name, array in arrays.items()}
 
@@ -138,7 +140,7 @@ def _read_aligner(files: RunFiles, direction: str, facts: AlignerFacts, src_size
     except (SafetensorError, ValueError, KeyError, TypeError) as error:
         raise DataError(f"{files.folder / name} is not a safetensors file: {error}. {RESTORE}") from error
     try:
-        aligner = aligner_type(facts.kind)(_lexicon(arrays, src_size, tgt_size), facts.alpha)
+        aligner = aligner_type(facts.kind)(_lexicon(arrays, src_size, tgt_size))
         aligner.restore(arrays)
     except DataError as error:
         raise DataError(f"{files.folder / name}: {error}") from error
@@ -157,5 +159,5 @@ def _lexicon(arrays: Arrays, src_size: int, tgt_size: int) -> Lexicon:
     if bool((np.diff(keys) <= 0).any()):
         raise DataError(f"the tables are not in order. {RESTORE}")
     lexicon = Lexicon(keys, src_size, tgt_size)
-    lexicon.probs[:-1] = checked(arrays, "probs", (len(targets),))
+    lexicon.probs[:] = checked(arrays, "probs", (len(targets) + src_size,))
     return lexicon

@@ -2,14 +2,18 @@
 
 `grow-diag` begins with the links of both and adds links of either that touch a link, also diagonally, and bring in a
 word without one, until there are none. `grow-diag-final-and` then adds further
-links of either between two words that have none.
+links of either between two words that have none. `agreement` does not combine links, but posteriors: it links words
+for which the geometric mean of both directions' exceeds a threshold (Liang, Taskar & Klein 2006, section 3.3).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
+
 from heed.statistical.alignment.pairs import Links
+from heed.statistical.predictor import Bools, Floats
 
 _NEIGHBOURS = ((-1, 0), (0, -1), (1, 0), (0, 1), (-1, -1), (-1, 1), (1, -1), (1, 1))
 
@@ -56,6 +60,16 @@ def _grown(forward: Links, backward: Links) -> set[tuple[int, int]]:
                     sources.add(near[0])
                     targets.add(near[1])
     return links
+
+
+AGREEMENT = "agreement"
+THRESHOLD = 0.25
+"""Of the geometric mean of posteriors; chosen on development data."""
+
+
+def agreed(forward: Floats, backward: Floats) -> Bools:
+    """Links [B, J, I] of a block by agreement, from posteriors [B, J, I + 1] and [B, I, J + 1]."""
+    return np.asarray(forward[:, :, 1:] * backward[:, :, 1:].transpose(0, 2, 1) > THRESHOLD**2)
 
 
 SYMMETRISATIONS: dict[str, Callable[[Links, Links], Links]] = {

@@ -67,6 +67,6 @@ def count_evidence(
     scores = np.zeros_like(says)
     for ids in sentences:
         before, after = np.asarray(ids[:-1], dtype=np.int64), np.asarray(ids[1:], dtype=np.int64)
-        for total, says_value in zip(scores, says, strict=True):
-            np.add.at(total, after, says_value[before])
+        for of_value, evidence in zip(says, scores, strict=True):
+            np.add.at(evidence, after, of_value[before])
     return np.where(scores.max(0, initial=0.0) > 0, scores.argmax(0) if len(weights) else 0, -1)

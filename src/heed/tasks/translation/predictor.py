@@ -11,6 +11,7 @@ from typing import Any, cast, overload
 
 from heed.core.environment import num_cpus
 from heed.core.errors import DataError, UsageError
+from heed.decoding.alignment import links_of_pairs
 from heed.decoding.deriving_translator import DerivingTranslator
 from heed.decoding.engine_contract import Engine
 from heed.decoding.hypothesis import Hypothesis
@@ -31,6 +32,7 @@ from heed.tasks.translation.calibration import Calibration, calibrate
 from heed.tasks.translation.compatibility import require_direction, warn_about_test_set
 from heed.tasks.translation.converted import write_settings
 from heed.tasks.translation.data import TranslationData
+from heed.tasks.translation.distillation import Distillation
 from heed.tasks.translation.report import analyse
 from heed.tasks.translation.translating import Translating
 from heed.text.tokenizers import Tokenizer
@@ -39,7 +41,7 @@ from heed.text.tokenizers import Tokenizer
 class TranslationPredictor(Translating, Predictor):
     """A trained translator, alone or in a `Combination`."""
 
-    abilities = frozenset({"translate", "score", "derive", "inspect", "predict", "embed"})
+    abilities = frozenset({"translate", "distill", "score", "derive", "inspect", "predict", "embed"})
     run: Run
 
     def __init__(self, run: Run, combined: Combination = ALONE) -> None:
@@ -88,6 +90,9 @@ class TranslationPredictor(Translating, Predictor):
         if isinstance(texts, str):
             texts = [texts]
         return self.line_translator(True).translate(texts, options or self.decoding)
+
+    def word_links(self, pairs: Sequence[tuple[str, str]]) -> list[list[tuple[int, int]]]:
+        return links_of_pairs(self.translator, pairs)
 
     def score(self, targets: Sequence[str], sources: Sequence[str] | None = None) -> list[TokenScores]:
         """Return the log-probabilities (nats) of each target's tokens given its source."""
@@ -149,6 +154,11 @@ class TranslationPredictor(Translating, Predictor):
         encoder = model.encoder
         device = self.run.device
         return encoder_attention(encoder.to(device), self.run.tokenizers["src"], texts, device)
+
+    def distill(self, folder: Path, options: SearchOptions, quiet: bool = False) -> Mapping[str, object]:
+        """Translate the training sources into a folder; the student's data has them as further parts."""
+        parts = [*self.data.parts, *Distillation(self, folder, options, quiet).run()]
+        return {"data.parts": [part.model_dump(exclude_defaults=True) for part in parts]}
 
     def calibrate(self, options: SearchOptions) -> Calibration:
         """Learn the confidence of translations from the validation data, and write it into the run folder."""

@@ -70,6 +70,10 @@ class Translating(ABC):
     def search_with_pytorch(self, requests: Sequence[Request], options: SearchOptions) -> dict[Request, Hypothesis]:
         """The best hypothesis of each request, by PyTorch's search."""
 
+    @abstractmethod
+    def word_links(self, pairs: Sequence[tuple[str, str]]) -> list[list[tuple[int, int]]]:
+        """The word alignment of texts and their translations, by attention (`heed.decoding.alignment`)."""
+
     # --- languages and tags -----------------------------------------------------------------------------
 
     @property
