@@ -46,6 +46,8 @@ def _recipe(name: str, *flags: str) -> Flags:
 
 
 SYSTEMS: Mapping[str, Flags] = {
+    "by rule": _recipe("rules"),
+    "phrase-based": _recipe("phrases"),
     "RCTM I": _recipe("rctm-1"),
     "RCTM II": _recipe("rctm-2"),
     "thought vector, forward": _recipe("thought-forward"),
@@ -104,7 +106,7 @@ def measure(folder: Path, test: HeldOut, threads: int) -> Measured:
     return Measured(
         whole.scores["bleu"].value, whole.scores["chrf"].value,
         {label: scored(*part)[0].scores["bleu"].value for label, part in parts.items() if part[1]},
-        sum(weight.numel() for weight in run.model.parameters()), spent / 60, len(outputs) / seconds,
+        run.num_parameters, spent / 60, len(outputs) / seconds,
     )  # fmt: skip
 
 
