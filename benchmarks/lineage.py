@@ -9,7 +9,8 @@ programs share the cores). Finished runs are not trained again and interrupted o
 
 The table has BLEU and chrF on validation data, or with `--test` on test_2016_flickr, parameters, minutes of training,
 sentences a second (in one batch, by the recipe's search), and BLEU by the length of the source; numbers are means over
-the seeds. `--direction de-en` exchanges the languages. `--plot` draws the last of these: what attention does for long sentences.
+the seeds. `--plot` draws the last of these: what attention does for long sentences. `--direction de-en` exchanges the
+languages.
 """
 
 from __future__ import annotations
