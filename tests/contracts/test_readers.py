@@ -28,20 +28,14 @@ READERS: dict[str, Callable[[], Any]] = {
 }
 every_reader = pytest.mark.parametrize("name", READERS)
 WITHOUT_ATTENTION = (
-    "cnn",
-    "sentence_convolution",
-    "ngram_convolution",
-    "bag",
-    "bag, without positions",
-    "hierarchical_attention",
-)
-"""Readers without attention between positions; that to the words of a sentence has its own test."""
+    "cnn", "sentence_convolution", "ngram_convolution", "bag", "bag, without positions", "hierarchical_attention",
+    "attention_flow", "decomposable_attention",
+)  # fmt: skip
+"""Readers without attention between all positions; that to the words of a sentence, or to another text, has its own
+test."""
 CLOSE = {"rtol": 1e-4, "atol": 1e-5}
 LENGTHS = [3, 8, 1]
-RECURRENT = {
-    "bilstm", "bigru", "rnn_reader", "rnn_reader, forward", "elmo", "elmo, one direction", "attention_flow",
-    "decomposable_attention",
-}  # fmt: skip
+RECURRENT = {"bilstm", "bigru", "rnn_reader", "rnn_reader, forward", "elmo", "elmo, one direction"}
 """Readers without attention over the whole source."""
 
 

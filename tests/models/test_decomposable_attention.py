@@ -11,6 +11,7 @@ from torch import Tensor
 
 from heed.data.batch import source_from_ids
 from heed.models.decomposable_attention import NUM_MATCHES
+from heed.nn.contract import Trace
 from heed.nn.pooling import PoolingHead
 from heed.text.vocabulary import Vocabulary
 
@@ -95,3 +96,14 @@ def test_an_empty_text_is_compared_with_nothing(model: Any, pair: tuple[list[int
     size = model.config.hidden_size
     assert bool(features[:, :size].any()) == bool(pair[0])
     assert bool(features[:, size:].any()) == bool(pair[1])
+
+
+@torch.no_grad()
+def test_the_attention_of_each_token_is_to_the_other_text(model: Any) -> None:
+    trace = Trace()
+    model.read(source_from_ids([[*FIRST, EOS, *SECOND]], EOS, Vocabulary.pad_id), None, trace)
+    [[weights]] = trace.weights["alignment.self"][0]
+    first, second = slice(0, len(FIRST)), slice(len(FIRST) + 1, len(FIRST) + 1 + len(SECOND))
+    torch.testing.assert_close(weights[first, second].sum(1), torch.ones(len(FIRST)))
+    torch.testing.assert_close(weights[second, first].sum(1), torch.ones(len(SECOND)))
+    assert not weights[first, first].any() and not weights[second, second].any()

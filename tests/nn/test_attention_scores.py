@@ -39,7 +39,7 @@ def additive(it: Any, q: Tensor, k: Tensor) -> float:
 
 def concatenated(it: Any, q: Tensor, k: Tensor) -> float:
     """w_2ᵀ tanh(W_1 [q; k])."""
-    return dot(it.score.weight[0], torch.tanh(it.both.weight @ torch.cat((q, k)) + it.both.bias))
+    return dot(it.score.weight[0], torch.tanh(it.weight @ torch.cat((q, k)) + it.bias))
 
 
 def bilinear(it: Any, q: Tensor, k: Tensor) -> float:
@@ -107,8 +107,8 @@ def test_both_forms_of_additive_attention_are_equal() -> None:
     """W_1 = [W; U] and w_2 = v."""
     bahdanau, luong = made(AdditiveAttention), made(ConcatenatedAttention)
     assert isinstance(bahdanau, AdditiveAttention) and isinstance(luong, ConcatenatedAttention)
-    luong.both.weight.data = torch.cat((bahdanau.query.weight, bahdanau.key.weight), dim=1)
-    luong.both.bias.data, luong.score.weight.data = bahdanau.key.bias, bahdanau.score.weight
+    luong.weight.data = torch.cat((bahdanau.query.weight, bahdanau.key.weight), dim=1)
+    luong.bias.data, luong.score.weight.data = bahdanau.key.bias, bahdanau.score.weight
     q, h = torch.randn(2, 3, QUERY), torch.randn(2, 6, MEMORY)
     torch.testing.assert_close(luong(q, luong.project(h), MASK), bahdanau(q, bahdanau.project(h), MASK))
 

@@ -100,6 +100,8 @@ def test_tuning_finds_the_weights_that_choose_the_references() -> None:
     begin = beginning_weights()
     begin[FEATURES.index("words")] = -1.0
     assert translate(begin)[0][0] is bad
-    tuned = tune(translate, [reference], begin, 3, 1, lambda _: None)
+    tuned = tune(
+        translate, [[(word,) for word in reference]], lambda ids: [(id,) for id in ids], begin, 3, 1, lambda _: None
+    )
     assert translate(tuned)[0][0] is good
     assert tuned[UNKNOWN] == begin[UNKNOWN]

@@ -27,6 +27,9 @@ KEYS: dict[str, Any] = {
 }  # fmt: skip
 
 
+RULE_KEYS = ("model.kind", "model.aligner", "model.rules")
+
+
 def keys(folder: Path, **changes: Any) -> dict[str, Any]:
     """The keys of a run on toy pairs."""
     kept = {key: value for key, value in tiny_keys(folder).items() if key.startswith(("data.", "task"))}
@@ -113,6 +116,35 @@ def test_it_is_served(run: Path) -> None:
         refused = server.post("/api/translate", {"text": "ba ce", "prefix": "kan"})
         assert refused.status == 400
         assert "a prefix: this translator" in refused.json["error"]["message"]
+
+
+def test_an_inspection_shows_what_became_what(run: Path, tmp_path: Path) -> None:
+    shown = json.loads(call("inspect", run, "--src", "ba ce Xylophon", "--json").out)
+    best = shown["derivations"][0]
+    assert best["text"] == heed.load(run).translate("ba ce Xylophon")
+    assert sorted(step["source"] for step in best["steps"] if step["source"]) == ["Xylophon", "ba", "ce"]
+    [copied] = [step for step in best["steps"] if step["note"] == "copied"]
+    assert copied["target"] == "Xylophon"
+    total = sum(shown["weights"][name] * value for step in best["steps"] for name, value in step["features"].items())
+    assert best["score"] == pytest.approx(total, abs=0.01)
+    page = tmp_path / "page.html"
+    assert call("inspect", run, "--src", "ba ce", "--out", page).code == 0
+    assert "derivationView" in page.read_text(encoding="utf-8")
+    assert "Leave it out" in call("inspect", run, "--src", "ba ce", "--tgt", "ler").err
+
+
+def test_a_rule_based_run_keeps_its_rules(run: Path, tmp_path: Path) -> None:
+    rules = tmp_path / "turn.toml"
+    rules.write_text(
+        'name = "turn"\n[classes]\nB = ["ba"]\n[[rules]]\nname = "turn"\nmatch = ["OTHER", "B"]\norder = [2, 1]\n'
+    )
+    wanted = {**keys(run.parent), "model.kind": "rule_based", "model.rules": str(rules)}
+    wanted = {key: value for key, value in wanted.items() if not key.startswith("model.") or key in RULE_KEYS}
+    translator = heed.train(wanted, tmp_path / "run", quiet=True)
+    rules.unlink()
+    assert translator.translate(["ce ba", "ba ce"]) == ["kan ler", "kan ler"]
+    [shown] = json.loads(call("inspect", tmp_path / "run", "--src", "ce ba", "--json").out)["derivations"]
+    assert [step["note"] for step in shown["steps"]] == ["turn", "turn"]
 
 
 def test_a_damaged_table_is_refused(run: Path, tmp_path: Path) -> None:

@@ -28,6 +28,7 @@ from heed.models.ppmi_svd import PpmiSvd
 from heed.models.rnn_attention import RecurrentAttention
 from heed.models.rnn_lm import Recurrent
 from heed.models.rnn_reader import RecurrentReader
+from heed.models.rule_based import RuleBased
 from heed.models.sentence_convolution import NgramConvolution, SentenceConvolution
 from heed.models.show_attend_tell import ShowAttendTell
 from heed.models.transformer import Transformer
@@ -42,6 +43,7 @@ MODELS.update({
     "transformer": Transformer,
     "rnn_attention": RecurrentAttention,
     "phrase_based": PhraseBased,
+    "rule_based": RuleBased,
     "rnn": Recurrent,
     "feed_forward": FeedForward,
     "trellisnet": TrellisNet,

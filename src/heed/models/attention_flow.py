@@ -24,7 +24,7 @@ from torch import Tensor, nn
 
 from heed.models.bilstm import BiLstm, BiLstmConfig
 from heed.models.model import ModelConfig
-from heed.nn.contract import Trace, Vocabularies
+from heed.nn.contract import Trace, Vocabularies, recorder_of
 from heed.nn.dropout_keys import DropoutKeys
 from heed.nn.recurrent import Bidirectional
 from heed.nn.two_texts import Sides, attend
@@ -73,10 +73,10 @@ class AttentionFlow(BiLstm):
         sides = Sides.of(source.ids, source.mask, self.eos_id)
         x = self._drop(self._embed(source, dropout_keys), dropout_keys, 0)
         keys = torch.relu(self.alignment(x))
-        aligned = sides.exchange(keys, x, lambda a, b: a @ b.transpose(1, 2))
+        aligned = sides.exchange(keys, x, lambda a, b: a @ b.transpose(1, 2), recorder_of(trace, "alignment.self"))
         h, _ = self.first(torch.cat((x, aligned), -1), source.mask)
         h = self._drop(h, dropout_keys, ALIGNED_SITE)
-        c = sides.exchange(h, h, self._similarities)
+        c = sides.exchange(h, h, self._similarities, recorder_of(trace, "flow.self"))
         asked = attend(self.summary(h).transpose(1, 2), sides.first[:, None]) @ h
         x = torch.relu(self.flow(torch.cat((h, c, h * c, asked.expand_as(h)), -1)))
         x = self._drop(x, dropout_keys, FLOW_SITE)

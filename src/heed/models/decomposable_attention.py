@@ -27,7 +27,7 @@ from torch import Tensor, nn
 
 from heed.models.model import ModelConfig, ReaderModel
 from heed.nn.characters import vectors
-from heed.nn.contract import TokenSource, Trace, Vocabularies
+from heed.nn.contract import TokenSource, Trace, Vocabularies, recorder_of
 from heed.nn.dropout_keys import DropoutKeys, dropout
 from heed.nn.two_texts import Sides
 
@@ -77,7 +77,8 @@ class DecomposableAttention(ReaderModel):
         scaled = x * self.config.d_model**0.5
         projected: Tensor = self.project(dropout(scaled, self.config.dropout, dropout_keys, 0))
         keys = self._network(self.attend, projected, dropout_keys, 1)
-        aligned = sides.exchange(keys, projected, lambda a, b: a @ b.transpose(1, 2))
+        recorder = recorder_of(trace, "alignment.self")
+        aligned = sides.exchange(keys, projected, lambda a, b: a @ b.transpose(1, 2), recorder)
         compared = torch.cat((projected, aligned, projected - aligned, projected * aligned), -1)
         compared = torch.cat((compared, self._matches(source, x, sides).to(x.dtype)), -1)
         features = self._network(self.compare, compared, dropout_keys, 3)

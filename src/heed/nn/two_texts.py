@@ -9,6 +9,8 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from heed.nn.contract import Recorder
+
 
 def segments_of(ids: Int[Tensor, "B N"], eos_id: int, num_segments: int) -> Int[Tensor, "B N"]:
     """The number of ends of sentence before each position, at most the last segment."""
@@ -30,15 +32,19 @@ class Sides:
         return Sides(mask & first, mask & ~first)
 
     def exchange(
-        self, keys: Float[Tensor, "B S K"], values: Float[Tensor, "B S D"], scores: Callable[[Tensor, Tensor], Tensor]
-    ) -> Float[Tensor, "B S D"]:
+        self, keys: Float[Tensor, "B S K"], values: Float[Tensor, "B S D"], scores: Callable[[Tensor, Tensor], Tensor],
+        record: Recorder | None = None,
+    ) -> Float[Tensor, "B S D"]:  # fmt: skip
         """For each position the mean of the values of the other text, weighted by attention; 0 without one."""
         size = int(self.first.sum(1).max())  # the first text is at the beginning of each row
-        head = keys[:, :size]
-        of_first = attend(scores(keys, head), self.first[:, None, :size]) @ values[:, :size]
-        of_second = attend(scores(head, keys), self.second[:, None]) @ values
-        of_second = nn.functional.pad(of_second, (0, 0, 0, keys.shape[1] - size))
-        return torch.where(self.first[..., None], of_second, of_first)
+        head, beyond = keys[:, :size], keys.shape[1] - size
+        to_first = attend(scores(keys, head), self.first[:, None, :size])
+        to_second = attend(scores(head, keys), self.second[:, None])
+        if record is not None:
+            rows = nn.functional.pad(to_second, (0, 0, 0, beyond)), nn.functional.pad(to_first, (0, beyond))
+            record(torch.where(self.first[..., None], *rows)[:, None])
+        of_second = nn.functional.pad(to_second @ values, (0, 0, 0, beyond))
+        return torch.where(self.first[..., None], of_second, to_first @ values[:, :size])
 
     def across(self) -> Bool[Tensor, "B S S"]:
         """Whether two positions are of different texts."""

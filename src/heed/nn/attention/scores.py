@@ -106,15 +106,16 @@ class ConcatenatedAttention(ScoredAttention):
     def __init__(self, query_size: int, memory_size: int, attention_size: int) -> None:
         super().__init__(query_size, memory_size, attention_size)
         self.query_size = query_size
-        self.both = nn.Linear(query_size + memory_size, attention_size)
+        both = nn.Linear(query_size + memory_size, attention_size)
+        self.weight, self.bias = both.weight, both.bias  # not a layer, because its parts are multiplied separately
         self.score = nn.Linear(attention_size, 1, bias=False)
 
     def keys(self, memory: Float[Tensor, "B S C"]) -> Float[Tensor, "B S K"]:
         """The key's columns of W_1, with the bias."""
-        return linear(memory, self.both.weight[:, self.query_size :], self.both.bias)
+        return linear(memory, self.weight[:, self.query_size :], self.bias)
 
     def scores(self, x: Float[Tensor, "B N Q"], keys: Float[Tensor, "B S K"]) -> Float[Tensor, "B N S"]:
-        queries = linear(x, self.both.weight[:, : self.query_size])
+        queries = linear(x, self.weight[:, : self.query_size])
         scores: Tensor = self.score(torch.tanh(queries[:, :, None] + keys[:, None])).squeeze(-1)
         return scores
 

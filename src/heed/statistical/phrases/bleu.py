@@ -1,13 +1,13 @@
-"""BLEU of token ids from sums of counts (Papineni et al. 2002), for tuning: one reference, not smoothed.
+"""BLEU of words from sums of counts (Papineni et al. 2002), for tuning: one reference, not smoothed.
 
-The statistics of a sentence are the matches of n-grams of one to four tokens, the numbers of its n-grams, and the
+The statistics of a sentence are the matches of n-grams of one to four words, the numbers of its n-grams, and the
 length of its reference.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 import numpy as np
 
@@ -17,7 +17,7 @@ LONGEST = 4
 NUM_STATISTICS = 2 * LONGEST + 1
 
 
-def statistics(output: Sequence[int], reference: Sequence[int]) -> Ints:
+def statistics(output: Sequence[Hashable], reference: Sequence[Hashable]) -> Ints:
     """The statistics of an output, [9]."""
     counts = np.zeros(NUM_STATISTICS, dtype=np.int64)
     counts[-1] = len(reference)
@@ -28,8 +28,8 @@ def statistics(output: Sequence[int], reference: Sequence[int]) -> Ints:
     return counts
 
 
-def _ngrams(tokens: Sequence[int], n: int) -> Counter[tuple[int, ...]]:
-    return Counter(zip(*(tokens[place:] for place in range(n)), strict=False))
+def _ngrams(words: Sequence[Hashable], n: int) -> Counter[tuple[Hashable, ...]]:
+    return Counter(zip(*(words[place:] for place in range(n)), strict=False))
 
 
 def bleu(sums: Ints) -> Floats:

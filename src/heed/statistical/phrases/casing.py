@@ -69,11 +69,8 @@ class SentenceCase:
         )  # fmt: skip
 
     def enter(self, ids: Sequence[int]) -> tuple[list[tuple[int, ...]], bool]:
-        """The words of a sentence, the first as it is inside one, and whether it began with a capital letter.
-
-        A word of the vocabulary is one token; an unknown one has those of its spelling.
-        """
-        words = list(self._words(ids))
+        """The words of a sentence, the first as it is inside one, and whether it began with a capital letter."""
+        words = list(self.words(ids))
         if not words:
             return [], False
         first = words[0]
@@ -83,7 +80,8 @@ class SentenceCase:
             words[0] = (int(spaces[0]), *first)
         return words, bool(self.is_capital[first[0]])
 
-    def _words(self, ids: Sequence[int]) -> Iterator[tuple[int, ...]]:
+    def words(self, ids: Sequence[int]) -> Iterator[tuple[int, ...]]:
+        """The words of tokens: one of the vocabulary is one token, an unknown one has those of its spelling."""
         word: list[int] = []
         for id in ids:
             if word and not (self.spells[id] == _LETTER and self.spells[word[-1]]):

@@ -52,13 +52,14 @@ def tuned(translator: PhraseTranslator, bitext: Bitext, rounds: int) -> PhraseTr
     if not rounds or not bitext.valid:
         return translator
     sources = [translator.case.enter(source)[0] for source, _ in bitext.valid]
-    references = _inside(translator.case, [reference for _, reference in bitext.valid])
+    references = [translator.case.enter(reference)[0] for _, reference in bitext.valid]
 
     def translate(weights: Floats) -> list[list[Derivation]]:
         trial = translator.with_weights(weights)
         return [list(islice(trial.all(words), NBEST)) for words in sources]
 
-    weights = tune(translate, references, translator.weights, rounds, _SEED, bitext.report)
+    words_of = translator.case.words
+    weights = tune(translate, references, words_of, translator.weights, rounds, _SEED, bitext.report)
     return translator.with_weights(weights)
 
 

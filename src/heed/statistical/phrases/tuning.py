@@ -7,7 +7,7 @@ kept. The weight of unknown words is not tuned: each derivation copies nearly th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
@@ -27,11 +27,17 @@ Translate = Callable[[Floats], Sequence[Sequence[Derivation]]]
 """The n best derivations of each validation sentence with the given weights."""
 
 
+Word = tuple[int, ...]
+"""A word by its tokens."""
+WordsOf = Callable[[tuple[int, ...]], Iterable[Word]]
+
+
 class Pool:
     """The candidates of all rounds."""
 
-    def __init__(self, references: Sequence[Sequence[int]]) -> None:
+    def __init__(self, references: Sequence[Sequence[Word]], words_of: WordsOf) -> None:
         self.references = references
+        self.words_of = words_of
         self._seen: list[set[bytes]] = [set() for _ in references]
         self._features: list[list[Floats]] = [[] for _ in references]
         self._statistics: list[list[Ints]] = [[] for _ in references]
@@ -55,7 +61,7 @@ class Pool:
         """The statistics of a target, computed once."""
         known = self._known[row]
         if target not in known:
-            known[target] = statistics(target, self.references[row])
+            known[target] = statistics(list(self.words_of(target)), self.references[row])
         return known[target]
 
     def candidates(self) -> Candidates:
@@ -65,12 +71,12 @@ class Pool:
 
 
 def tune(
-    translate: Translate, references: Sequence[Sequence[int]], weights: Floats, rounds: int, seed: int,
-    report: Callable[[str], None],
+    translate: Translate, references: Sequence[Sequence[Word]], words_of: WordsOf, weights: Floats, rounds: int,
+    seed: int, report: Callable[[str], None],
 ) -> Floats:  # fmt: skip
-    """The weights with the best translations of all rounds."""
+    """The weights with the best translations of all rounds. `words_of`: the words of the tokens of a target."""
     rng = np.random.default_rng(seed)
-    pool = Pool(references)
+    pool = Pool(references, words_of)
     best, best_bleu = weights, -1.0
     for number in range(rounds + 1):
         outputs = translate(weights)
@@ -78,7 +84,7 @@ def tune(
         for row, derivations in enumerate(outputs):
             sums += pool.statistics(row, derivations[0].target if derivations else ())
         value = float(bleu(sums))
-        report(f"tuning: round {number}, BLEU of tokens {value:.2f}")
+        report(f"tuning: round {number}, BLEU of words {value:.2f}")
         if value > best_bleu:
             best, best_bleu = weights, value
         num_new, num_all = pool.add(outputs)

@@ -24,7 +24,7 @@ from heed.export.ctranslate2 import convert, open_engine
 from heed.models import MODELS
 from heed.report.validation import usability
 from heed.run import WEIGHTS, Run
-from heed.statistical.derivation import Derives
+from heed.statistical.derivation import Derivation, Derives
 from heed.tasks.embedding import TokenAttention, TokenVectors, encoder_attention, encoder_vectors
 from heed.tasks.generation import combined_model, require_vocabularies
 from heed.tasks.predictor import ALONE, Combination, Prediction, Predictor
@@ -32,6 +32,7 @@ from heed.tasks.translation.calibration import Calibration, calibrate
 from heed.tasks.translation.compatibility import require_direction, warn_about_test_set
 from heed.tasks.translation.converted import write_settings
 from heed.tasks.translation.data import TranslationData
+from heed.tasks.translation.distillation import Distillation
 from heed.tasks.translation.report import analyse
 from heed.tasks.translation.translating import Translating
 from heed.text.tokenizers import Tokenizer
@@ -40,7 +41,7 @@ from heed.text.tokenizers import Tokenizer
 class TranslationPredictor(Translating, Predictor):
     """A trained translator, alone or in a `Combination`."""
 
-    abilities = frozenset({"translate", "score", "derive", "inspect", "predict", "embed"})
+    abilities = frozenset({"translate", "distill", "score", "derive", "inspect", "predict", "embed"})
     run: Run
 
     def __init__(self, run: Run, combined: Combination = ALONE) -> None:
@@ -113,6 +114,15 @@ class TranslationPredictor(Translating, Predictor):
             for hypothesis in self.hypotheses(inputs, options)
         ]
 
+    def derivations(self, text: str, width: int, number: int) -> list[Derivation]:
+        self.require("derive")
+        translator: DerivingTranslator = self.translator
+        return translator.derivations(text, width, number)
+
+    def derivation_weights(self) -> Mapping[str, float]:
+        self.require("derive")
+        return cast(Derives, self.run.model).weights_by_name()
+
     def can(self, ability: str) -> bool:
         if not super().can(ability):
             return False
@@ -145,6 +155,11 @@ class TranslationPredictor(Translating, Predictor):
         device = self.run.device
         return encoder_attention(encoder.to(device), self.run.tokenizers["src"], texts, device)
 
+    def distill(self, folder: Path, options: SearchOptions, quiet: bool = False) -> Mapping[str, object]:
+        """Translate the training sources into a folder; the student's data has them as further parts."""
+        parts = [*self.data.parts, *Distillation(self, folder, options, quiet).run()]
+        return {"data.parts": [part.model_dump(exclude_defaults=True) for part in parts]}
+
     def calibrate(self, options: SearchOptions) -> Calibration:
         """Learn the confidence of translations from the validation data, and write it into the run folder."""
         return calibrate(self.run, options)
@@ -166,8 +181,7 @@ class TranslationPredictor(Translating, Predictor):
         tags = {"tags": ", ".join(self.data.tags)} if self.data.tags else {}
         if not self._derives or not self.run.files.has(WEIGHTS):
             return tags
-        weights = cast(Derives, self.run.model).weights_by_name()
-        return {**tags, "weights": {name: round(value, 4) for name, value in weights.items()}}
+        return {**tags, "weights": {name: round(value, 4) for name, value in self.derivation_weights().items()}}
 
     # --- languages and tags -----------------------------------------------------------------------------
 
