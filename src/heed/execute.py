@@ -192,7 +192,7 @@ def _learn(run: Run, model: GenerativeModel, checkpoint: Checkpoint | None, quie
 
 def _count(run: Run, model: Any, task: Task, quiet: bool) -> Outcome:
     begin = time.perf_counter()
-    model.estimate(task.sequences())
+    task.estimate(model)
     save_weights(run.folder / WEIGHTS, model.state_dict(), {"counted": "true", **vocabulary_digests(run.tokenizers)})
     validation = task.validate(model, task.metrics)
     seconds = round(time.perf_counter() - begin, 1)

@@ -9,8 +9,8 @@ import torch
 from random_models import VOCABULARIES, model_of
 
 from heed.data.batch import source_from_ids
-from heed.models.attention_flow import attend
 from heed.nn.contract import TokenSource, Trace
+from heed.nn.two_texts import attend
 from heed.text.vocabulary import Vocabulary
 
 EOS = Vocabulary.eos_id

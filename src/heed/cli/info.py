@@ -39,7 +39,11 @@ def info(runs: Runs, plot: Plot = None, verify: Verify = False, json_output: Jso
       heed info runs/en-de --verify
     """
     from heed.run import Run
+    from heed.statistical.alignment.run_folder import is_aligner_run
 
+    if aligners := [folder for folder in runs if is_aligner_run(folder)]:
+        _aligner(aligners[0], len(runs), plot, verify, json_output)
+        return
     opened = [Run(folder) for folder in runs]
     if verify:
         _verify(opened, plot, json_output)
@@ -53,6 +57,18 @@ def info(runs: Runs, plot: Plot = None, verify: Verify = False, json_output: Jso
         print("\n".join(_lines(facts[0])))
     else:
         print(_table(facts))
+
+
+def _aligner(folder: Path, num_runs: int, plot: Path | None, verify: bool, json_output: bool) -> None:
+    """Print the facts about the run of an aligner, or what its files are."""
+    from heed.statistical.alignment.run_folder import describe, verify_run
+
+    if num_runs > 1 or plot is not None:
+        raise UsageError(f"{folder} is an aligner, which has no curves and no table of runs: give it alone.")
+    facts: dict[str, Any] = dict(verify_run(folder) if verify else describe(folder))
+    print(json.dumps(facts, ensure_ascii=False) if json_output else "\n".join(_lines(facts)))
+    if verify and (damaged := [name for name, state in facts.items() if state != "as heed wrote it"]):
+        raise DataError(f"{len(damaged)} damaged: {', '.join(damaged[:5])}. Copy the run again, or train it again.")
 
 
 def _verify(runs: Sequence[Run], plot: Path | None, json_output: bool) -> None:

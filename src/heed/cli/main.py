@@ -19,11 +19,13 @@ import typer
 from typer.core import TyperGroup
 
 from heed.cli import (
+    align,
     average,
     compress,
     convert,
     data,
     demo,
+    distill,
     embed,
     evaluate,
     generate,
@@ -77,11 +79,13 @@ app = typer.Typer(
 )
 add_verb(app, "train", train.train, has_recipe_keys=True)
 add_verb(app, "demo", demo.demo)
+add_verb(app, "distill", distill.distill, has_recipe_keys=True)
 add_verb(app, "translate", translate.translate, has_recipe_keys=True)
 add_verb(app, "translate-file", translate_file.translate_file, has_recipe_keys=True)
 add_verb(app, "generate", generate.generate)
 add_verb(app, "score", score.score)
 add_verb(app, "predict", predict.predict)
+add_verb(app, "align", align.align)
 add_verb(app, "embed", embed.embed)
 add_verb(app, "neighbours", embed.neighbours)
 add_verb(app, "evaluate", evaluate.evaluate)

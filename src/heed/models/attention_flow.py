@@ -15,21 +15,19 @@ attention (Chen et al., section 3.2: question encoding). The question is read in
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from pydantic import Field
 from torch import Tensor, nn
 
 from heed.models.bilstm import BiLstm, BiLstmConfig
-from heed.models.encoder import segments_of
 from heed.models.model import ModelConfig
-from heed.nn.contract import Recorder, Trace, Vocabularies, recorder_of
+from heed.nn.contract import Trace, Vocabularies, recorder_of
 from heed.nn.dropout_keys import DropoutKeys
 from heed.nn.recurrent import Bidirectional
+from heed.nn.two_texts import Sides, attend
 
 ALIGNED_SITE, FLOW_SITE = 20, 21
 """Dropout sites apart from those of the layers."""
@@ -72,8 +70,7 @@ class AttentionFlow(BiLstm):
         self, source: Any, dropout_keys: DropoutKeys | None = None, trace: Trace | None = None
     ) -> Float[Tensor, "B S D"]:
         """The states of both directions at each position of both texts."""
-        first = segments_of(source.ids, self.eos_id, 2) == 0
-        sides = Sides(source.mask & first, source.mask & ~first)
+        sides = Sides.of(source.ids, source.mask, self.eos_id)
         x = self._drop(self._embed(source, dropout_keys), dropout_keys, 0)
         keys = torch.relu(self.alignment(x))
         aligned = sides.exchange(keys, x, lambda a, b: a @ b.transpose(1, 2), recorder_of(trace, "alignment.self"))
@@ -92,32 +89,3 @@ class AttentionFlow(BiLstm):
         """u · a_i + v · b_j + w · (a_i ⊙ b_j)."""
         u, v, w = self.similarity.weight.unbind(0)
         return (a @ u)[:, :, None] + (b @ v)[:, None] + (a * w) @ b.transpose(1, 2)
-
-
-@dataclass(frozen=True)
-class Sides:
-    """Which positions are those of the first text, which is the shorter one as a rule, and of the second."""
-
-    first: Bool[Tensor, "B S"]
-    second: Bool[Tensor, "B S"]
-
-    def exchange(
-        self, keys: Float[Tensor, "B S K"], values: Float[Tensor, "B S D"], scores: Callable[[Tensor, Tensor], Tensor],
-        record: Recorder | None = None,
-    ) -> Float[Tensor, "B S D"]:  # fmt: skip
-        """For each position the mean of the values of the other text, weighted by attention; 0 without one."""
-        size = int(self.first.sum(1).max())  # the first text is at the beginning of each row
-        head, beyond = keys[:, :size], keys.shape[1] - size
-        to_first = attend(scores(keys, head), self.first[:, None, :size])
-        to_second = attend(scores(head, keys), self.second[:, None])
-        if record is not None:
-            rows = nn.functional.pad(to_second, (0, 0, 0, beyond)), nn.functional.pad(to_first, (0, beyond))
-            record(torch.where(self.first[..., None], *rows)[:, None])
-        of_second = nn.functional.pad(to_second @ values, (0, 0, 0, beyond))
-        return torch.where(self.first[..., None], of_second, to_first @ values[:, :size])
-
-
-def attend(scores: Float[Tensor, "B T S"], mask: Bool[Tensor, "B #T S"]) -> Float[Tensor, "B T S"]:
-    """A softmax over the positions where `mask` is True; zeros where it is True nowhere."""
-    weights = scores.masked_fill(~mask, torch.finfo(scores.dtype).min).softmax(-1)
-    return weights * mask

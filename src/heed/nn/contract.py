@@ -13,7 +13,9 @@ change earlier features; (4) `select` and `join` equal recomputing; (5) probabil
 Laws of readers: (1) padding and neighbours do not change the features of a row; (2) without positions, permuting the
 source permutes the features; (3) traced attention sums to one over the real positions.
 
-Laws of aligners: (1) an iteration of `estimate` never lowers the likelihood; (2) links are positions of the pair.
+Laws of aligners, for every member of `heed.statistical.alignment.ALIGNERS`: (1) without smoothing, an iteration of
+`estimate` never lowers the likelihood; (2) links are positions of the pair; (3) the posteriors of a target word sum to
+one; (4) a model that another one contains has its likelihood at those parameters.
 
 Legend for the whole package: B batch rows, S source length, T target length, D d_model, H heads,
 K head size, F d_ff, V vocabulary, W rows of one source, L layers.
@@ -26,12 +28,15 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar, Protocol, Self
 
+import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
+from numpy.typing import NDArray
 from torch import Tensor
 
 from heed.core.errors import UsageError
 from heed.nn.dropout_keys import DropoutKeys
+from heed.statistical.alignment.pairs import Links, SentencePairs
 
 
 class Source(Protocol):
@@ -240,23 +245,21 @@ class Reader(Protocol):
         ...
 
 
-Pair = tuple[Sequence[int], Sequence[int]]
-"""Source and target ids of a pair of sentences."""
-Links = frozenset[tuple[int, int]]
-"""(source, target) positions of linked words, counted from 0."""
-
-
 class Aligner(Protocol):
-    """A model of the correspondence between the words of two sentences."""
+    """A model of the correspondence between the words of two sentences (`heed.statistical.alignment`)."""
 
-    def estimate(self, pairs: Sequence[Pair]) -> None:
+    def estimate(self, pairs: SentencePairs) -> None:
         """Run one iteration of expectation maximisation."""
         ...
 
-    def links(self, pairs: Sequence[Pair]) -> Sequence[Links]:
+    def posteriors(self, pairs: SentencePairs) -> Sequence[NDArray[np.float64]]:
+        """The probabilities [J, I + 1] of the source of each target word of each pair; column 0 is the empty word."""
+        ...
+
+    def links(self, pairs: SentencePairs) -> Sequence[Links]:
         """The most probable links of each pair."""
         ...
 
-    def log_likelihood(self, pairs: Sequence[Pair]) -> float:
+    def log_likelihood(self, pairs: SentencePairs) -> float:
         """log P(targets | sources) of all pairs, in nats."""
         ...

@@ -11,6 +11,7 @@ is the same line for heed, for `wc -l` and for the tool that made the file.
 | columns.py    | which columns of a table hold source and target  |
 | records.py    | JSONL and Parquet                                |
 | tmx.py        | units and pairs of a translation memory          |
+| links.py      | links between the words of pairs                 |
 """
 
 from __future__ import annotations

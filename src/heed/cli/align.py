@@ -1,0 +1,200 @@
+"""`heed align`: links between the words of sentence pairs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final, Literal
+
+import typer
+
+from heed.cli.flags import flags_given
+from heed.cli.options import BadBytes, OnBadBytes, Quiet, require_writable
+from heed.core.errors import DataError, UsageError
+from heed.core.files import atomic_write, storage_errors
+from heed.core.progress import message
+
+if TYPE_CHECKING:
+    from heed.statistical.alignment.pairs import Links
+    from heed.statistical.alignment.smoothing import Smoothing
+    from heed.statistical.alignment.training import AlignerPair, Direction, Iteration
+    from heed.text.readers.tokenised import TokenisedPairs
+
+SmoothingKind = Literal["none", "variational", "collapsed"]
+Symmetrisation = Literal["intersection", "union", "grow-diag", "grow-diag-final-and", "agreement"]
+USUAL: Final = "grow-diag-final-and"
+DRAWS = 1000
+"""Bootstrap draws of the intervals."""
+SHOWN = 10
+"""Target words of a word's row in the lexical table."""
+
+
+@dataclass(frozen=True)
+class Estimation:
+    """How an aligner is estimated, and where it is kept."""
+
+    iterations: Annotated[int | None, typer.Option(help="Iterations of the aligner (5).", min=1, max=1000)] = None
+    smoothing: Annotated[
+        SmoothingKind | None,
+        typer.Option(help="Of the lexical table: none, variational or collapsed (default).", metavar="KIND"),
+    ] = None
+    alpha: Annotated[float | None, typer.Option(help="Dirichlet prior of the smoothing (0.01).")] = None
+    out: Annotated[Path | None, typer.Option(help="Run folder to create.")] = None
+
+    def chosen_smoothing(self) -> Smoothing:
+        """The smoothing that was asked for. Raises UsageError for a prior that is not above 0."""
+        from heed.statistical.alignment.smoothing import NONE, Smoothing
+
+        if self.smoothing == "none":
+            return NONE
+        if self.alpha is not None and self.alpha <= 0:
+            raise UsageError(f"--alpha must be above 0, got {self.alpha}; --smoothing none has no prior.")
+        given = {"kind": self.smoothing, "alpha": self.alpha}
+        return Smoothing(**{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]
+
+
+def align(
+    *,
+    model: Annotated[
+        str, typer.Argument(metavar="KIND|RUN", help="ibm1, ibm2, diagonal or hmm, or the run folder of an aligner.")
+    ],
+    src: Annotated[Path | None, typer.Option(help="Source text, a tokenised sentence per line.")] = None,
+    tgt: Annotated[Path | None, typer.Option(help="Target text, line by line its translation.")] = None,
+    gold: Annotated[Path | None, typer.Option(help="Links to compare with: i-j sure, i?j possible.")] = None,
+    symmetrise: Annotated[
+        Symmetrisation | None, typer.Option(help="Align in both directions and combine them.", metavar="HOW")
+    ] = None,
+    estimation: Estimation,
+    lexicon: Annotated[str | None, typer.Option(metavar="WORD", help="Show the translations of a word.")] = None,
+    page: Annotated[Path | None, typer.Option(metavar="F", help="Draw the first pairs as a page.")] = None,
+    errors: BadBytes = "strict",
+    quiet: Quiet = False,
+) -> None:
+    """Link the words of sentence pairs.
+
+    With a KIND, an aligner is estimated from the pairs and links them; --out keeps it as a run folder, which aligns
+    other text. Prints a line for each pair: `0-0 1-2` links the first words, and the second source word with the third
+    target word. Words are separated by blanks and compared in lower case.
+
+    Examples:
+
+      heed align diagonal --src a.en --tgt a.de --symmetrise grow-diag-final-and > links
+
+      heed align hmm --src a.en --tgt a.de --symmetrise grow-diag --out runs/links > links
+
+      heed align runs/links --src test.en --tgt test.de --gold test.gold > links
+
+      heed align runs/links --lexicon house
+    """
+    from heed.statistical.alignment import ALIGNERS
+
+    require_writable(page, "--page")
+    if estimation.out is not None and estimation.out.exists():
+        raise UsageError(f"--out {estimation.out} exists. Name another folder.")
+    if model not in ALIGNERS:
+        if given := flags_given(estimation):
+            raise UsageError(f"{given[0]} is for training; {model} is trained already.")
+        trained = _open(model, symmetrise)
+        if lexicon is not None:
+            _show(trained, lexicon)
+            return
+    if src is None or tgt is None:
+        raise UsageError("give both texts: --src F --tgt F.")
+    pairs = _read(src, tgt, errors)
+    if model in ALIGNERS:
+        trained = _train(model, pairs, symmetrise, estimation, quiet)
+        if lexicon is not None:
+            _show(trained, lexicon)
+            return
+    _output(pairs, _links(trained, pairs, symmetrise), gold, page, errors, quiet)
+
+
+def _links(trained: AlignerPair, pairs: TokenisedPairs, symmetrise: str | None) -> list[Links]:
+    """The links of the pairs; a run of both directions combines them unless it is asked otherwise."""
+    how = symmetrise or (USUAL if len(trained.aligners) > 1 else None)
+    if trained.own is not None:
+        return trained.own_links(how)
+    folded = pairs.folded()
+    return trained.links(folded.sources, folded.targets, how)
+
+
+def _read(src: Path, tgt: Path, errors: OnBadBytes) -> TokenisedPairs:
+    from heed.text.readers.tokenised import read_tokenised
+
+    return read_tokenised(src, tgt, errors)
+
+
+def _train(
+    kind: str, pairs: TokenisedPairs, symmetrise: str | None, estimation: Estimation, quiet: bool
+) -> AlignerPair:
+    """Estimate an aligner, and write its run folder."""
+    from heed.statistical.alignment.run_folder import AlignerFacts, write_run
+    from heed.statistical.alignment.training import train_pair
+
+    last: dict[Direction, float] = {}
+
+    def report(done: Iteration) -> None:
+        last[done.direction] = done.log_likelihood / done.num_targets
+        step = f"{done.direction}, {done.aligner}, iteration {done.number}"
+        message(f"{step}: log-likelihood per target word {last[done.direction]:.4f}", quiet)
+
+    folded, smoothing = pairs.folded(), estimation.chosen_smoothing()
+    both = symmetrise is not None
+    trained = train_pair(kind, folded.sources, folded.targets, estimation.iterations, smoothing, both, report)
+    if (out := estimation.out) is not None:
+        facts = AlignerFacts(
+            kind=kind, smoothing=smoothing.kind, alpha=smoothing.alpha, num_pairs=len(pairs.sources),
+            log_likelihood_per_word=last, directions=list(trained.aligners),
+        )  # fmt: skip
+        write_run(out, trained, facts)
+        message(f"{out}: use it with `heed align {out} --src F --tgt F`.", quiet)
+    return trained
+
+
+def _open(model: str, symmetrise: str | None) -> AlignerPair:
+    from heed.statistical.alignment import ALIGNERS
+    from heed.statistical.alignment.run_folder import is_aligner_run, read_run
+
+    if not is_aligner_run(Path(model)):
+        raise UsageError(
+            f"{model} is neither the run folder of an aligner nor one of the aligners, {', '.join(ALIGNERS)}."
+        )
+    trained = read_run(Path(model)).trained
+    if symmetrise is not None and len(trained.aligners) < 2:
+        raise UsageError(f"{model} aligns in one direction; train it again with --symmetrise {symmetrise}.")
+    return trained
+
+
+def _show(trained: AlignerPair, word: str) -> None:
+    """Print the likeliest translations of a word in each direction that knows it."""
+    from heed.cli.stdio import write_line
+
+    lines = trained.translations(word.lower(), SHOWN)
+    if not lines:
+        raise DataError(f"{word!r} is not a word of the training text.")
+    for direction, target, prob in lines:
+        write_line(f"{direction}\t{target}\t{prob:.4f}")
+
+
+def _output(
+    pairs: TokenisedPairs, links: list[Links], gold: Path | None, page: Path | None, errors: OnBadBytes, quiet: bool
+) -> None:
+    from heed.cli.stdio import write_line
+    from heed.metrics.alignment import LINK_METRICS
+    from heed.text.readers.lines import read_lines
+    from heed.text.readers.links import read_links, render_links
+
+    lines = [render_links(each) for each in links]
+    made = None if gold is None else list(read_links(gold, pairs.lengths, errors))
+    for line in lines:
+        write_line(line)
+    if gold is not None:
+        references = list(read_lines(gold, errors))
+        for metric in LINK_METRICS:
+            message(metric().score(lines, references, intervals=DRAWS).render(), quiet)
+    if page is not None:
+        from heed.inspect.alignment_page import render_alignments
+
+        with storage_errors("write the page", path=page), atomic_write(page, "w") as file:
+            file.write(render_alignments(pairs, links, made))
+        message(f"{page}: open it in a browser.", quiet)

@@ -1,0 +1,159 @@
+"""From two texts to aligners of both directions, and to links.
+
+An aligner with `before` begins with the table of simpler ones, which are estimated first (Och & Ney 2003, section 4.4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal, NamedTuple
+
+import numpy as np
+
+from heed.core.errors import UsageError
+from heed.statistical.alignment.aligner import Aligner, grouped
+from heed.statistical.alignment.diagonal import Diagonal
+from heed.statistical.alignment.hmm import Hmm
+from heed.statistical.alignment.ibm1 import Ibm1
+from heed.statistical.alignment.ibm2 import Ibm2
+from heed.statistical.alignment.pairs import FIRST, Links, SentencePairs, Words
+from heed.statistical.alignment.smoothing import Smoothing
+from heed.statistical.alignment.symmetrise import AGREEMENT, SYMMETRISATIONS, agreed
+
+ALIGNERS: dict[str, type[Aligner]] = {aligner.name: aligner for aligner in (Ibm1, Ibm2, Diagonal, Hmm)}
+"""The aligners by name: one file and one key each."""
+
+Direction = Literal["forward", "backward"]
+"""P(target | source), or P(source | target)."""
+FORWARD: Final = "forward"
+BACKWARD: Final = "backward"
+
+
+class Iteration(NamedTuple):
+    """One iteration of expectation maximisation, for people."""
+
+    direction: Direction
+    aligner: str
+    number: int
+    log_likelihood: float
+    """Of the training text, before the iteration."""
+    num_targets: int
+
+
+DEFAULT = Smoothing()
+Report = Callable[[Iteration], None]
+
+
+def aligner_type(name: str) -> type[Aligner]:
+    """The aligner of this name. Raises UsageError for an unknown one."""
+    if name not in ALIGNERS:
+        raise UsageError(f"unknown aligner {name!r}; the aligners are {', '.join(ALIGNERS)}.")
+    return ALIGNERS[name]
+
+
+def train(
+    name: str, pairs: SentencePairs, iterations: int | None = None, smoothing: Smoothing = DEFAULT,
+    report: Report = lambda _: None, direction: Direction = FORWARD,
+) -> Aligner:  # fmt: skip
+    """An aligner estimated from pairs, after those that come before it. `iterations` are those of the last one."""
+    kind = aligner_type(name)
+    chain = [*(ALIGNERS[each] for each in kind.before), kind]
+    aligner: Aligner | None = None
+    for each in chain:
+        aligner = each.new(pairs, smoothing) if aligner is None else each.after(aligner)
+        for number in range(each.iterations if each is not kind or iterations is None else iterations):
+            aligner.estimate(pairs)
+            report(Iteration(direction, each.name, number + 1, aligner.last_log_likelihood, pairs.num_targets))
+    assert aligner is not None
+    return aligner
+
+
+@dataclass(frozen=True)
+class AlignerPair:
+    """Aligners of both directions, and the words that they were estimated from."""
+
+    src_words: Words
+    tgt_words: Words
+    aligners: Mapping[Direction, Aligner]
+    """`forward`, P(target | source), and `backward`."""
+    own: SentencePairs | None = None
+    """The pairs that they were estimated from; None if they come from a run folder."""
+
+    def links(
+        self, sources: Sequence[Sequence[str]], targets: Sequence[Sequence[str]], symmetrise: str | None
+    ) -> list[Links]:
+        """The links of tokenised pairs: of both directions combined, or of `forward` alone if `symmetrise` is None."""
+        return self.links_of(SentencePairs.of(sources, targets, self.src_words, self.tgt_words), symmetrise)
+
+    def own_links(self, symmetrise: str | None) -> list[Links]:
+        """As `links`, of the pairs that the aligners were estimated from."""
+        if self.own is None:
+            raise ValueError("these aligners come from a run folder, which does not have their pairs")
+        return self.links_of(self.own, symmetrise)
+
+    def links_of(self, pairs: SentencePairs, symmetrise: str | None) -> list[Links]:
+        """As `links`, of pairs by number."""
+        if symmetrise == AGREEMENT:
+            return self._agreed(pairs)
+        forward = self.aligners[FORWARD].links(pairs)
+        if symmetrise is None:
+            return forward
+        combine = SYMMETRISATIONS[symmetrise]
+        backward = self.aligners[BACKWARD].links(pairs.turned)
+        turned = (frozenset((i, j) for j, i in links) for links in backward)
+        return [combine(*both) for both in zip(forward, turned, strict=True)]
+
+    def _agreed(self, pairs: SentencePairs) -> list[Links]:
+        rows, ends = [], []
+        both = zip(self.aligners[FORWARD].expected(pairs), self.aligners[BACKWARD].expected(pairs.turned), strict=True)
+        for (block, forward, _), (_, backward, _) in both:
+            row, tgt, src = np.nonzero(agreed(forward, backward))
+            rows.append(block.rows[row])
+            ends.append((src, tgt))
+        return grouped(len(pairs), rows, ends)
+
+    def translations(self, word: str, most: int) -> list[tuple[str, str, float]]:
+        """The likeliest translations of a word: the direction, the other word and t, likeliest first.
+
+        A word of the source has those of P(target | source), one of the target those of the other direction.
+        """
+        sides: dict[Direction, tuple[Words, Words]] = {
+            FORWARD: (self.src_words, self.tgt_words),
+            BACKWARD: (self.tgt_words, self.src_words),
+        }
+        rows: list[tuple[str, str, float]] = []
+        for direction, aligner in self.aligners.items():
+            given, other = sides[direction]
+            if (number := given.numbers.get(word)) is not None:
+                names = list(other)
+                best = aligner.lexicon.best(number, most)
+                rows += [(direction, names[target - FIRST], prob) for target, prob in best if target >= FIRST]
+        return rows
+
+
+def train_pair(
+    name: str, sources: Sequence[Sequence[str]], targets: Sequence[Sequence[str]], iterations: int | None = None,
+    smoothing: Smoothing = DEFAULT, both: bool = True, report: Report = lambda _: None,
+) -> AlignerPair:  # fmt: skip
+    """Aligners of tokenised sentences, in both directions or in one."""
+    src_words, tgt_words = Words.of(sources), Words.of(targets)
+    pairs = SentencePairs.of(sources, targets, src_words, tgt_words)
+    aligners: dict[Direction, Aligner] = {FORWARD: train(name, pairs, iterations, smoothing, report)}
+    if both:
+        aligners[BACKWARD] = train(name, pairs.turned, iterations, smoothing, report, BACKWARD)
+    return AlignerPair(src_words, tgt_words, aligners, pairs)
+
+
+def align(
+    sources: Sequence[Sequence[str]], targets: Sequence[Sequence[str]], name: str = "diagonal",
+    symmetrise: str | None = "grow-diag-final-and", iterations: int | None = None, smoothing: Smoothing = DEFAULT,
+) -> list[Links]:  # fmt: skip
+    """The links of tokenised sentence pairs, by an aligner that is estimated from them.
+
+    Each is a set of (source, target) positions, counted from 0. `symmetrise`: `intersection`, `union`, `grow-diag`,
+    `grow-diag-final-and`, `agreement`, or None for one direction. A pair with an empty side has no links. Raises
+    ValueError for different numbers of sentences, and UsageError for an unknown aligner.
+    """
+    trained = train_pair(name, sources, targets, iterations, smoothing, symmetrise is not None)
+    return trained.own_links(symmetrise)

@@ -1,0 +1,145 @@
+"""Tests of `heed align`: links of texts, run folders of aligners, scores against a reference, and errors."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from command import Result, call
+from toy import write_lines
+
+SRC = ["the house", "the book", "a Book"]
+TGT = ["das Haus", "das Buch", "ein Buch"]
+Align = Callable[..., Result]
+
+
+@pytest.fixture
+def align(tmp_path: Path) -> Align:
+    """`heed align MODEL` on the texts of the example, or on others."""
+
+    def run(model: object, *words: object, src: list[str] = SRC, tgt: list[str] = TGT) -> Result:
+        files = write_lines(tmp_path / "a.en", src), write_lines(tmp_path / "a.de", tgt)
+        return call("align", model, "--src", files[0], "--tgt", files[1], *words)
+
+    return run
+
+
+@pytest.fixture
+def trained(align: Align, tmp_path: Path) -> Path:
+    """A run folder of an aligner of both directions."""
+    folder = tmp_path / "run"
+    assert align("ibm1", "--symmetrise", "grow-diag", "--iterations", 8, "--out", folder).code == 0
+    return folder
+
+
+def test_links_are_on_stdout_and_the_likelihood_is_on_stderr(align: Align) -> None:
+    result = align("ibm1", "--iterations", 8)
+    assert result.lines == ["0-0 1-1"] * 3
+    found = re.findall(r"^forward, ibm1, iteration (\d): log-likelihood per target word (-\d\.\d+)$", result.err, re.M)
+    assert [int(number) for number, _ in found] == list(range(1, 9))
+    assert align("ibm1", "--quiet").err == ""
+
+
+def test_a_run_folder_aligns_other_text_as_it_aligned_its_own(align: Align, trained: Path) -> None:
+    assert align(trained).lines == ["0-0 1-1"] * 3
+    assert align(trained, src=["A house"], tgt=["ein haus"]).lines == ["0-0 1-1"]
+    assert align(trained, "--symmetrise", "intersection", src=["a new house"], tgt=["ein Haus"]).lines == ["0-0 2-1"]
+
+
+@pytest.mark.parametrize("how", ["intersection", "union", "grow-diag", "grow-diag-final-and", "agreement"])
+def test_both_directions_are_combined(align: Align, how: str) -> None:
+    assert align("hmm", "--symmetrise", how, "--smoothing", "none", "--iterations", 8).lines == ["0-0 1-1"] * 3
+
+
+def test_info_knows_the_run(trained: Path) -> None:
+    result = call("info", trained)
+    assert result.code == 0
+    assert "IBM Model 1 (Brown et al. 1993)" in result.out
+    assert "forward, backward" in result.out
+    assert json.loads(call("info", trained, "--json").out)["trained on"] == 3
+    assert "forward.safetensors" in call("info", trained, "--verify").out
+    assert call("info", trained, trained).code == 2
+
+
+def test_the_lexicon_shows_the_translations_of_a_word(trained: Path) -> None:
+    rows = [line.split("\t") for line in call("align", trained, "--lexicon", "Book").lines]
+    assert rows[0][:2] == ["forward", "buch"]
+    assert float(rows[0][2]) > 0.8
+    assert call("align", trained, "--lexicon", "haus").lines[0].startswith("backward\thouse\t")
+    missing = call("align", trained, "--lexicon", "tree")
+    assert missing.code == 65
+    assert missing.err == "error: 'tree' is not a word of the training text.\n"
+
+
+def test_a_changed_table_is_refused(align: Align, trained: Path) -> None:
+    table = trained / "forward.safetensors"
+    table.write_bytes(table.read_bytes()[:-1] + b"\1")
+    result = align(trained)
+    assert result.code == 65
+    assert "was changed after heed wrote it" in result.err
+    assert call("info", trained, "--verify").code == 65
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [("forward.safetensors", b"{}"), ("words.src.json", b"[1]"), ("words.tgt.json", b'["a"]'), ("aligner.json", b"{}")],
+)
+def test_a_damaged_run_without_a_manifest_is_refused(align: Align, trained: Path, name: str, content: bytes) -> None:
+    (trained / "manifest.json").unlink()
+    (trained / name).write_bytes(content)
+    result = align(trained)
+    assert result.code == 65
+    assert result.err.startswith(f"error: {trained}/")
+
+
+def test_gold_links_give_the_scores_with_intervals(align: Align, tmp_path: Path) -> None:
+    gold = write_lines(tmp_path / "gold", ["0-0 1-1", "0-0 1?1", "1-1"])
+    result = align("ibm1", "--iterations", 8, "--gold", gold)
+    assert result.lines == ["0-0 1-1"] * 3
+    scores = dict(re.findall(r"^(\w+) (\d+\.\d\d) \[.*\]  links:och-ney\|bs:1000\|seed:12345$", result.err, re.M))
+    assert scores == {"precision": "83.33", "recall": "100.00", "F1": "90.91", "AER": "10.00"}
+
+
+def test_the_page_has_a_grid_for_each_pair(align: Align, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    gold = write_lines(tmp_path / "gold", ["0-0 1-1", "0-0 1?1", "1-1"])
+    align("ibm1", "--page", page, "--gold", gold, src=["the <b>", "the book", "a book"])
+    text = page.read_text(encoding="utf-8")
+    assert text.count("<table>") == 3
+    assert "&lt;b&gt;" in text and "<b>" not in text
+    assert 'class="link sure"' in text
+
+
+@pytest.mark.parametrize(
+    ("given", "code", "message"),
+    [
+        ({"src": SRC[:2]}, 65, "a.en has 2 lines, {folder}/a.de has 3, but line k of one must be the translation of"),
+        ({"src": ["the house", " ", "a book"]}, 65, "a.en:2: the line has no words, so there is nothing to align."),
+        ({"gold": ["0-0", "1-1", "2-0"]}, 65, "gold:3: the link 2-0 is outside its pair, which has 2 source and 2"),
+        ({"gold": ["0-0", "0:1", "0-0"]}, 65, "gold:2: '0:1' is not a link; write i-j, or i?j for a possible one"),
+        ({"gold": ["0-0"]}, 65, "gold has 1 lines, but the texts have 3: each pair needs its line."),
+        ({"model": "ibm9"}, 2, "ibm9 is neither the run folder of an aligner nor one of the aligners, ibm1, ibm2,"),
+    ],
+)
+def test_bad_input_is_named_with_its_line(
+    align: Align, tmp_path: Path, given: dict[str, list[str] | str], code: int, message: str
+) -> None:
+    words = ["--gold", write_lines(tmp_path / "gold", list(given.pop("gold")))] if "gold" in given else []
+    result = align(given.pop("model", "ibm1"), *words, "--quiet", **given)
+    assert result.code == code
+    assert message.format(folder=tmp_path) in result.err
+    assert result.out == "" and result.err.count("\n") == 1
+
+
+def test_options_that_do_not_fit_are_refused(align: Align, trained: Path, tmp_path: Path) -> None:
+    assert (
+        align(trained, "--iterations", 3).err == f"error: --iterations is for training; {trained} is trained already.\n"
+    )
+    assert align("ibm1", "--out", trained).err == f"error: --out {trained} exists. Name another folder.\n"
+    assert call("align", "ibm1").err == "error: give both texts: --src F --tgt F.\n"
+    one = tmp_path / "one"
+    assert align("ibm1", "--out", one).code == 0
+    assert "aligns in one direction; train it again with --symmetrise union." in align(one, "--symmetrise", "union").err
