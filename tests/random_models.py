@@ -19,8 +19,10 @@ from heed.models.bag import BagConfig
 from heed.models.bilstm import BiGruConfig, BiLstmConfig
 from heed.models.class_ngram import ClassNgramConfig
 from heed.models.cnn import CnnConfig
+from heed.models.decomposable_attention import DecomposableAttentionConfig
 from heed.models.elmo import ElmoConfig
 from heed.models.encoder import EncoderConfig
+from heed.models.encoder_decoder import EncoderDecoderConfig
 from heed.models.ensemble import Ensemble, ShallowFusion
 from heed.models.feed_forward_lm import FeedForwardConfig
 from heed.models.gpt import GptConfig
@@ -29,10 +31,14 @@ from heed.models.image_transformer import ImageTransformerConfig
 from heed.models.lz78 import Lz78Config
 from heed.models.ngram import BigramConfig, NgramConfig
 from heed.models.one_layer import OneLayerConfig
+from heed.models.recurrent_decoder import RecurrentDecoderConfig
 from heed.models.rnn_attention import RecurrentAttentionConfig
 from heed.models.rnn_lm import RecurrentConfig
+from heed.models.rnn_reader import RecurrentReaderConfig
+from heed.models.sentence_convolution import NgramConvolutionConfig, SentenceConvolutionConfig
 from heed.models.show_attend_tell import ShowAttendTellConfig
 from heed.models.transformer import TransformerConfig
+from heed.models.transformer_decoder import TransformerDecoderConfig
 from heed.models.trellisnet import TrellisNetConfig
 from heed.nn.contract import Smoothing, TokenSource, Vocabularies
 from heed.nn.documents import DocumentSource, documents_from_ids
@@ -51,11 +57,96 @@ GPT = GptConfig(d_model=16, d_ff=24, num_heads=2, num_layers=2, max_len=32, drop
 ONE_LAYER = OneLayerConfig(d_model=12, hidden_size=10, d_ff=14, max_len=32, dropout=0.3)
 CAPTIONER = ShowAttendTellConfig(channels=(4, 6, 8), d_model=8, hidden_size=10, attention_size=6, dropout=0.3)
 
-CONFIGS = {
+SENTENCE_CONVOLUTION = SentenceConvolutionConfig(d_model=8, longest_kernel=4, dropout=0.3)
+RNN_READER = RecurrentReaderConfig(cell="gru_reset_before", d_model=7, hidden_size=12, dropout=0.3)
+BIGRU = BiGruConfig(d_model=12, hidden_size=6, dropout=0.3, unknown_dropout=0.0)
+DECODER = RecurrentDecoderConfig(hidden_size=12, attention_size=8)
+
+
+def translator(
+    encoder: ModelConfig, decoder: RecurrentDecoderConfig | TransformerDecoderConfig, **changes: Any
+) -> EncoderDecoderConfig:
+    """A small encoder-decoder."""
+    return EncoderDecoderConfig(d_model=12, dropout=0.3, encoder=encoder, decoder=decoder, **changes)
+
+
+CONFIGS: dict[str, ModelConfig] = {
+    "encoder_decoder": translator(BIGRU, DECODER),
+    "encoder_decoder, thought": translator(
+        RNN_READER.model_copy(update={"cell": "lstm", "num_layers": 2}),
+        RecurrentDecoderConfig(
+            cell="lstm", hidden_size=12, num_layers=2, start="thought", attention="none", readout="none"
+        ),
+    ),
+    "encoder_decoder, input feeding": translator(
+        RNN_READER.model_copy(update={"direction": "forward"}),
+        DECODER.model_copy(
+            update={
+                "cell": "gru_reset_before",
+                "start": "thought",
+                "attention": "local_predictive",
+                "attends": "after",
+                "input_feeding": True,
+                "readout_of": ("context", "state"),
+                "num_layers": 1,
+            }
+        ),
+    ),
+    "encoder_decoder, maxout": translator(
+        BIGRU,
+        DECODER.model_copy(
+            update={
+                "cell": "lstm",
+                "num_layers": 2,
+                "readout": "maxout",
+                "start": "mean",
+                "attention": "local_monotonic",
+            }
+        ),
+        tie="none",
+    ),
+    "encoder_decoder, RCTM I": translator(
+        SENTENCE_CONVOLUTION,
+        RecurrentDecoderConfig(
+            cell="tanh", hidden_size=12, start="zeros", feed_thought=True, attention="none", readout="none"
+        ),
+    ),
+    "encoder_decoder, RCTM II": translator(
+        NgramConvolutionConfig(d_model=8, dropout=0.3),
+        RecurrentDecoderConfig(
+            cell="tanh", hidden_size=12, start="zeros", attention="same_position", query="word", readout="none"
+        ),
+    ),
+    "encoder_decoder, SSRU": translator(
+        BIGRU,
+        TransformerDecoderConfig(d_ff=14, num_heads=2, num_layers=2, decoder_mixing="ssru"),
+    ),
+    "encoder_decoder, transformer": translator(
+        RNN_READER.model_copy(update={"hidden_size": 9}),
+        TransformerDecoderConfig(d_ff=14, num_heads=2, num_layers=2),
+    ),
+    "encoder_decoder, word": translator(
+        RNN_READER,
+        DECODER.model_copy(
+            update={
+                "start": "zeros",
+                "attention": "dot",
+                "query": "word",
+                "attends": "after",
+                "feed_thought": True,
+                "readout_of": ("thought", "state", "context"),
+            }
+        ),
+    ),
     "transformer": SMALL,
     "transformer, pre-norm": SMALL.model_copy(update={"norm": "pre", "activation": "gelu", "positions": "half_split"}),
     "transformer, concatenated": SMALL.model_copy(update={"positions": "concatenated", "tie": "none"}),
     "transformer, without positions": SMALL.model_copy(update={"positions": "none"}),
+    "transformer, SSRU": SMALL.model_copy(update={"decoder_mixing": "ssru", "norm": "pre"}),
+    "transformer, average attention": SMALL.model_copy(update={"decoder_mixing": "average"}),
+    "transformer, averages, without positions": SMALL.model_copy(
+        update={"decoder_mixing": "average_without_feed_forward", "encoder_attention": "dot", "positions": "none"}
+    ),
     "rnn_attention": RecurrentAttentionConfig(d_model=12, hidden_size=10, attention_size=8, dropout=0.3, tie="target"),
     "rnn": RecurrentConfig(d_model=12, hidden_size=10, dropout=0.3),
     "rnn, AWD": RecurrentConfig(
@@ -108,7 +199,12 @@ READER_CONFIGS: dict[str, ModelConfig] = {
     "elmo, one direction": ElmoConfig(forward=GPT, layers="last"),
     "bilstm": BiLstmConfig(d_model=12, hidden_size=10, num_layers=2, dropout=0.3),
     "bigru": BiGruConfig(d_model=12, hidden_size=10, dropout=0.3),
+    "rnn_reader": RNN_READER,
+    "sentence_convolution": SENTENCE_CONVOLUTION,
+    "ngram_convolution": NgramConvolutionConfig(d_model=8, dropout=0.3),
+    "rnn_reader, forward": RNN_READER.model_copy(update={"direction": "forward", "cell": "lstm", "num_layers": 2}),
     "attention_flow": AttentionFlowConfig(d_model=12, hidden_size=10, dropout=0.3),
+    "decomposable_attention": DecomposableAttentionConfig(d_model=12, hidden_size=10, dropout=0.3),
     "cnn": CnnConfig(d_model=6, widths=(2, 3), num_filters=5, dropout=0.3),
     "bag": BagConfig(d_model=6, order=2, num_buckets=50, dropout=0.3),
     "bag, without positions": BagConfig(d_model=6, order=1),

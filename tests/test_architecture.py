@@ -211,9 +211,13 @@ OPENERS = {
         "read_text": "another program's folder", "load_file": "the same", "save_file": "the same",
         "write_text": "the same", "write_bytes": "the same",
     },
+    "heed.export.moses": {"atomic_write": "a file for another program"},
     "heed.export.word2vec": {"atomic_write": "a file for another program"},
     "heed.api": {"open": "a predictor, which reads through its run"},
     "heed.tasks.translation.predictor": {"open": "the same"},
+    "heed.tasks.translation.distillation": {
+        "open": "translations in a folder of their own", "read_text": "the same", "atomic_write": "the same",
+    },
     "heed.tasks.translation.converted": {"atomic_write": "settings in a new converted model"},
     "heed.inspect.page_file": {"read_text": "a file of the package"},
     "heed.serve.auth": {"read_text": "keys that the user names"},

@@ -76,6 +76,17 @@ def test_a_fine_tuned_translator_inherits_the_normaliser(tmp_path: Path) -> None
     assert plan.reasons["tokenizer.vocab_size"] == "as in --init"
 
 
+def test_fine_tuning_may_change_dropout_in_an_encoder_but_not_its_size(tmp_path: Path) -> None:
+    init = with_weights(prepared(tmp_path, model__kind="encoder_decoder"))
+    keys = {"task": "translation", "data.src": str(tmp_path / "train.aa"), "data.tgt": str(tmp_path / "train.bb")}
+    plan = plan_for(tmp_path, keys | {"model.encoder.dropout": 0.5}, init=init.folder)
+    assert plan.recipe.model == init.recipe.model.model_copy(
+        update={"encoder": init.recipe.model.encoder.model_copy(update={"dropout": 0.5})}
+    )
+    with pytest.raises(UsageError, match=r"differs from the recipe's \(encoder\.hidden_size 16 there, 24 here\)"):
+        plan_for(tmp_path, keys | {"model.encoder.hidden_size": 24}, init=init.folder)
+
+
 @pytest.mark.parametrize("kind", ["bigram", "class_ngram", "lz78"])
 def test_a_count_based_model_cannot_be_fine_tuned(tmp_path: Path, kind: str) -> None:
     more = {"model__num_classes": 3} if kind == "class_ngram" else {}

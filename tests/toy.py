@@ -38,6 +38,18 @@ TINY: dict[str, Any] = {
 }  # fmt: skip
 """Recipe keys of a tiny translation run."""
 
+OTHER_MODELS: dict[str, dict[str, Any]] = {
+    "rnn_attention": {
+        "model.d_model": 16, "model.hidden_size": 16, "model.attention_size": 16, "model.dropout": 0.1,
+    },
+    "encoder_decoder": {
+        "model.d_model": 16, "model.dropout": 0.1, "model.encoder.kind": "rnn_reader", "model.encoder.d_model": 16,
+        "model.encoder.hidden_size": 16, "model.decoder.kind": "recurrent", "model.decoder.hidden_size": 16,
+        "model.decoder.attention_size": 16,
+    },
+}  # fmt: skip
+"""The keys of tiny models of other kinds."""
+
 TIMES = ("seconds", "tokens_per_second")
 """Differences between two equal runs."""
 
@@ -82,10 +94,8 @@ def tiny_keys(folder: Path, **changes: Any) -> dict[str, Any]:
     if not src.exists():
         write_pairs(folder)
     tiny = dict(TINY)
-    if changes.get("model__kind") == "rnn_attention":
-        tiny = {key: value for key, value in TINY.items() if not key.startswith("model.")} | {
-            "model.d_model": 16, "model.hidden_size": 16, "model.attention_size": 16, "model.dropout": 0.1,
-        }  # fmt: skip
+    if own := OTHER_MODELS.get(str(changes.get("model__kind"))):
+        tiny = {key: value for key, value in TINY.items() if not key.startswith("model.")} | own
     return {
         "task": "translation", "data.src": str(src), "data.tgt": str(tgt), "data.hold_out": 8, **tiny,
         **{name.replace("__", "."): value for name, value in changes.items()},

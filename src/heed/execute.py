@@ -6,7 +6,8 @@ With several ranks, rank 0 prepares the folder (`execute`) and the others join i
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -77,13 +78,30 @@ def execute(plan: Plan, options: TrainOptions, ranks: Ranks = ALONE) -> Outcome:
         require_enough(plan.diagnosis.num_pairs, plan.recipe.data.num_held_out)
     check_folder(options)
     init = Run(options.init) if options.init else None
-    with storage_errors("write the run", path=options.out):
-        run = prepare_run(plan, options.out, init, options.quiet, tokenizer_of(options, init))
-    check_pieces(run, options.force, options.quiet)
-    for text in run.task().warnings():
-        warn(text, options.quiet)
-    ranks.wait()
-    return _learn(run, first_model(run, init, options.quiet, transfer_of(options, init)), None, options.quiet, ranks)
+    reused = tokenizer_of(options, init)
+    with _nothing_left_by_failures(options.out):
+        with storage_errors("write the run", path=options.out):
+            run = prepare_run(plan, options.out, init, options.quiet, reused)
+        check_pieces(run, options.force, options.quiet)
+        for text in run.task().warnings():
+            warn(text, options.quiet)
+        ranks.wait()
+        model = first_model(run, init, options.quiet, transfer_of(options, init))
+    return _learn(run, model, None, options.quiet, ranks)
+
+
+@contextmanager
+def _nothing_left_by_failures(folder: Path) -> Iterator[None]:
+    """Remove what a failed preparation made in a run folder, so that the same command can be given again."""
+    is_new = not folder.exists()
+    try:
+        yield
+    except BaseException:
+        with suppress(OSError):
+            empty_folder(folder, last=RECIPE)
+            if is_new:
+                folder.rmdir()
+        raise
 
 
 def follow(options: TrainOptions, ranks: Ranks) -> Outcome:
@@ -174,7 +192,7 @@ def _learn(run: Run, model: GenerativeModel, checkpoint: Checkpoint | None, quie
 
 def _count(run: Run, model: Any, task: Task, quiet: bool) -> Outcome:
     begin = time.perf_counter()
-    model.estimate(task.sequences())
+    task.estimate(model)
     save_weights(run.folder / WEIGHTS, model.state_dict(), {"counted": "true", **vocabulary_digests(run.tokenizers)})
     validation = task.validate(model, task.metrics)
     seconds = round(time.perf_counter() - begin, 1)

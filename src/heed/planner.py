@@ -15,6 +15,7 @@ import torch
 from heed.core.config import Document
 from heed.core.environment import data_dir
 from heed.core.errors import DataError, UsageError
+from heed.models.transfer import without_dropout
 from heed.models.vocabulary_change import require_exchangeable
 from heed.nn.contract import Vocabularies
 from heed.nn.device import choose_device
@@ -240,10 +241,7 @@ def _require_trained(init: Run, new_vocabulary: bool) -> None:
 
 def _require_like(init: Run, recipe: Recipe) -> None:
     """Raise UsageError unless both models have the same kind, shapes and choices; dropout may differ."""
-    old, new = (
-        {name: value for name, value in config.model_dump().items() if "dropout" not in name}
-        for config in (init.recipe.model, recipe.model)
-    )
+    old, new = (without_dropout(config.model_dump()) for config in (init.recipe.model, recipe.model))
     if old != new:
         names = sorted(name for name in {*old, *new} if old.get(name) != new.get(name))
         listed = ", ".join(f"{name} {old.get(name, 'none')} there, {new.get(name, 'none')} here" for name in names)

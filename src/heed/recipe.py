@@ -5,7 +5,7 @@ The table `[data]` depends on the task, so each task has its own schema (`recipe
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cache
 from typing import Any, Literal
@@ -65,6 +65,11 @@ class Recipe(Config):
         if self.training.r_drop and not any(v for k, v in self.model.model_dump().items() if "dropout" in k):
             raise ValueError("training.r_drop compares two passes with different dropout: set model.dropout")
         training = self.training
+        if training.truth_probability < 1 and (training.r_drop or not task.can_read_own):
+            raise ValueError(
+                'training.truth_probability below 1 (scheduled sampling) requires task = "translation" and '
+                "training.r_drop = 0: set it to 1"
+            )
         if task.Head is None and (training.freeze != "none" or training.unfreeze_every or training.layer_decay != 1):
             raise ValueError(
                 "training.freeze, training.unfreeze_every and training.layer_decay need a task with a head on a "
@@ -76,9 +81,18 @@ class Recipe(Config):
 
 def with_members(recipe: Recipe) -> Recipe:
     """The recipe with the names of the external members that it uses."""
-    attention = str(getattr(recipe.model, "attention", ""))
-    keys = (recipe.task, recipe.model.kind, attention, recipe.tokenizer.kind, recipe.training.stop_metric)
+    chosen = _texts(recipe.model.model_dump())  # kinds and attentions, also those of an encoder and a decoder
+    keys = (recipe.task, *chosen, recipe.tokenizer.kind, recipe.training.stop_metric)
     return recipe.model_copy(update={"members": needed(keys)})
+
+
+def _texts(table: Mapping[str, Any]) -> Iterator[str]:
+    """The values of a table and of those inside it that are text."""
+    for value in table.values():
+        if isinstance(value, Mapping):
+            yield from _texts(value)
+        elif isinstance(value, str):
+            yield value
 
 
 def recipe_type(task: str) -> type[Recipe]:

@@ -12,6 +12,7 @@ import pytest
 from command import call
 from serving import Live, serving
 from toy import unchecked_shapes, write_lines
+from toy_questions import tiny_reader
 from toy_tags import tiny_tagger
 
 import heed
@@ -138,3 +139,39 @@ def test_the_server_has_a_panel_for_all_readers(live: Live, page: Page) -> None:
     page.get_by_label("Text to look into").fill(TEXTS["masked"])
     page.keyboard.press("Control+Enter")
     page.locator(".choices").first.wait_for()
+
+
+@pytest.fixture(scope="module")
+def answers(readers: dict[str, Predictor], tmp_path_factory: pytest.TempPathFactory) -> Predictor:
+    """A reader with attention between a question and its context, which may have no answer."""
+    flow = {"model.kind": "attention_flow", "head.no_answer": True}
+    with unchecked_shapes():
+        made: Predictor = tiny_reader(tmp_path_factory.mktemp("answers"), unanswered=0.3, **flow)
+    return made
+
+
+def test_answers_are_marked_where_they_begin_and_end(answers: Predictor, page: Page, tmp_path: Path) -> None:
+    text = "Where is Ann?\tAnn lives in New York, house 7. 🐈 Cem went to Oslo."
+    page.goto(written(answers, text, tmp_path).as_uri())
+    reading = answers.read(text)
+    bars = page.locator(".answer.choice")
+    assert bars.count() == len(reading.answers) == 5
+    spots = page.locator(".spots .spot")
+    assert spots.all_inner_texts()[:6] == ["Ann", "lives", "in", "New", "York", ","]
+    for number, answer in enumerate(reading.answers):
+        bars.nth(number).click()
+        marked = page.locator(".spots .answered").all_inner_texts()
+        assert "".join(marked) == answer.text.replace(" ", "")
+    assert page.locator(".spots").inner_text() == text.split("\t")[1]
+    page.get_by_role("tab", name="Attention").click()
+    assert page.get_by_role("columnheader", name="house").count()
+
+
+def test_the_panel_of_the_server_asks_questions(answers: Predictor, page: Page) -> None:
+    with serving([answers]) as server:
+        page.goto(f"{server.url}/")
+        page.get_by_role("tab", name="Inside").or_(page.get_by_role("link", name="Inside")).click()
+        page.get_by_label("Text to look into").fill("Ann lives in Rome, house 7. Cem went to Oslo.")
+        page.locator("#to-ask").fill("Where is Ann?")
+        page.get_by_role("button", name="Look inside").click()
+        assert page.locator(".spots .spot").first.inner_text() == "Ann"

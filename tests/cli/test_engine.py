@@ -143,6 +143,22 @@ def test_translating_with_a_converted_model_does_not_import_pytorch(run: Path, l
     assert [json.loads(line)["translation"] for line in done.stdout.splitlines()] == [expected] * lines
 
 
+@pytest.mark.parametrize("name, content", [("a.txt", "ba ce\n"), ("a.csv", "source,target\nba ce,\n")])
+def test_a_file_is_translated_without_importing_pytorch(run: Path, tmp_path: Path, name: str, content: str) -> None:
+    (tmp_path / name).write_text(content)
+    expected = call("translate-file", run, tmp_path / name, "--engine", "torch").out
+    words = ["translate-file", str(run), str(tmp_path / name), "--quiet"]
+    done = subprocess.run([sys.executable, "-c", WITHOUT_PYTORCH, *words], capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == (expected, "\n")
+
+
+def test_tags_are_moved_by_attention_with_either_engine(run: Path, tmp_path: Path) -> None:
+    (tmp_path / "a.html").write_text("<p>ba <b>ce</b> di</p>")
+    expected = call("translate-file", run, tmp_path / "a.html", "--engine", "torch").out
+    assert call("translate-file", run, tmp_path / "a.html").out == expected
+    assert "<b>" in expected
+
+
 def test_a_converted_model_is_not_used_after_the_recipe_was_edited(run: Path) -> None:
     assert open_converted(run, None, "float32", 1) is not None
     assert open_converted(run, None, "bfloat16", 1) is None

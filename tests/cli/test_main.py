@@ -18,7 +18,7 @@ from heed.core.errors import DataError
 
 VERBS = [
     ("train",), ("demo",), ("translate",), ("translate-file",), ("generate",), ("score",), ("predict",), ("embed",),
-    ("neighbours",), ("evaluate",), ("align",),
+    ("neighbours",), ("evaluate",), ("align",), ("distill",),
     ("average",), ("info",), ("compress",), ("decompress",), ("inspect",), ("serve",), ("export",), ("import",),
     ("data", "check"), ("tokenizer", "train"), ("tokenizer", "encode"), ("tokenizer", "decode"),
 ]  # fmt: skip

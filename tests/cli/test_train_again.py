@@ -10,6 +10,7 @@ import torch
 from command import Result, call
 from toy import TINY, flags, prepared, trainer_of, write_pairs
 
+from heed.core.errors import DataError
 from heed.core.files import sole_writer
 from heed.training.checkpoints import FILES, list_checkpoints, newest_checkpoint
 from heed.training.manifest import write_manifest
@@ -50,6 +51,35 @@ def test_a_run_interrupted_while_preparing_can_only_be_restarted(tmp_path: Path)
     assert resumed.code == 65
     assert "Start again with --overwrite" in resumed.err
     assert again(tmp_path, "--overwrite").code == 0
+
+
+@pytest.mark.parametrize("step", ["check_pieces", "first_model"])
+@pytest.mark.parametrize("exists", [False, True])
+def test_a_failed_preparation_leaves_nothing_in_the_way_of_another(
+    step: str, exists: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever fails before the first update; a folder that was there, and empty, stays."""
+    if exists:
+        (tmp_path / "run").mkdir()
+
+    def fail(*_: object, **__: object) -> None:
+        raise DataError("a column is missing.")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(f"heed.execute.{step}", fail)
+        result = again(tmp_path)
+    assert (result.code, result.err) == (65, "error: a column is missing.\n")
+    assert (tmp_path / "run").exists() == exists and not [*(tmp_path / "run").glob("*")]
+    assert again(tmp_path).code == 0
+
+
+def test_a_table_that_cannot_be_held_out_from_leaves_no_run(tmp_path: Path) -> None:
+    rows = "".join(f"text number {n},{'ab'[n % 2]}\n" for n in range(60))
+    (tmp_path / "t.csv").write_text("text,label\n" + rows)
+    words = ("--table", tmp_path / "t.csv", "--data.hold_out=50", "--force", "--out", tmp_path / "run")
+    result = call("train", *words)
+    assert result.code == 65 and "hold" in result.err
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_run_interrupted_before_its_tokenizer_can_only_be_restarted(tmp_path: Path) -> None:

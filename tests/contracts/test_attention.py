@@ -73,7 +73,9 @@ def test_traced_weights_are_those_of_each_row(name: str) -> None:
     torch.testing.assert_close(contexts, attention(x, projected, MASK))
     assert weights.shape[0] == 4
     assert weights.shape[2:] == (2, 6)
-    torch.testing.assert_close(weights.sum(-1), torch.ones(weights.shape[:3]))
+    if attention.sums_to_one:
+        torch.testing.assert_close(weights.sum(-1), torch.ones(weights.shape[:3]))
+    assert (weights >= 0).all() and (weights.sum(-1) < 1.0001).all()
     assert trace.weights == {}
     for row in range(4):
         _, alone = traced(slice(row, row + 1), slice(row // 2, row // 2 + 1))

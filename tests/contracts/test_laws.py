@@ -23,6 +23,10 @@ every_model = pytest.mark.parametrize("name", NAMES)
 model_of = functools.cache(random_models.model_of)  # no test changes a model
 # In float32, products of few and of many rows round differently.
 CLOSE = {"rtol": 1e-4, "atol": 1e-5}
+PREDICTIVE = "encoder_decoder, input feeding"
+"""A model with predictive local attention, whose weights sum to at most one."""
+ONE_PLACE = "encoder_decoder, RCTM II"
+"""A model whose attention is to one position at each step."""
 
 
 def dropout_keys_of(rows: list[int]) -> DropoutKeys:
@@ -340,8 +344,11 @@ def test_traced_attention_sums_to_one_over_real_source_positions(name: str) -> N
             weights = torch.cat(pieces, dim=2)
             assert weights.shape[0] == 4
             assert weights.shape[2:] == (5, source.mask.shape[1])
-            torch.testing.assert_close(weights.sum(-1), torch.ones(weights.shape[:3]))
-            assert (weights > 0).equal(real[:, None, None].expand_as(weights))
+            assert (weights.sum(-1) < 1.0001).all()
+            if name != PREDICTIVE:
+                torch.testing.assert_close(weights.sum(-1), torch.ones(weights.shape[:3]))
+            seen = real[:, None, None].expand_as(weights)
+            assert ((weights > 0) <= seen).all() if name == ONE_PLACE else (weights > 0).equal(seen)
 
 
 @every_model

@@ -22,6 +22,7 @@ from heed.decoding.options import Constraints, SearchOptions
 from heed.decoding.translator import ModelTranslator
 from heed.export.ctranslate2 import write_model
 from heed.models import build_model
+from heed.models.transformer import TransformerConfig
 from heed.text.normalise import Normaliser
 from heed.text.tokenizers.symbols import Word
 
@@ -31,7 +32,11 @@ WORDS = Word("abcdefgh")
 NEVER = Detokenizer(WORDS).never
 LETTERS = random.Random(7)
 LINES = [" ".join(LETTERS.choices("abcdefgh", k=LETTERS.randint(1, 9))) for _ in range(60)]
-TRANSFORMERS = sorted(name for name in CONFIGS if name.startswith("transformer"))
+TRANSFORMERS = [
+    name
+    for name, config in CONFIGS.items()
+    if isinstance(config, TransformerConfig) and config.decoder_attends and not config.encoder_attention
+]
 BEAM = SearchOptions(beam_size=4, length_penalty=1.0, length_norm="mean")
 
 
@@ -176,7 +181,14 @@ def test_outputs_with_forbidden_tokens_are_left_to_pytorch(tmp_path: Path) -> No
 
 
 def test_a_model_that_ctranslate2_does_not_have_is_refused() -> None:
-    additive = CONFIGS["transformer"].model_copy(update={"attention": "additive"})  # type: ignore[attr-defined]
-    for config in (CONFIGS["rnn_attention"], additive):
-        with pytest.raises(UsageError, match="CTranslate2 does not have"):
+    def transformer(**changes: str) -> Any:
+        return CONFIGS["transformer"].model_copy(update=changes)
+
+    for config, what in [
+        (CONFIGS["rnn_attention"], "models of kind rnn_attention"),
+        (transformer(attention="additive"), "the attention 'additive'"),
+        (transformer(encoder_attention="rotary"), "the attention 'rotary'"),
+        (transformer(decoder_mixing="ssru"), "decoders with 'ssru'"),
+    ]:
+        with pytest.raises(UsageError, match=f"^CTranslate2 does not have {what}\\.$"):
             build_model(config, VOCABULARIES).ctranslate2_specification(8)

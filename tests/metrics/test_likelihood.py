@@ -17,28 +17,6 @@ SENTENCES = [
 ]
 
 
-def test_a_uniform_model_has_the_size_of_its_vocabulary_as_perplexity():
-    for vocab_size in (2, 10, 32_000):
-        text = TextLikelihood(-81 * math.log(vocab_size), num_tokens=81)
-        assert text.perplexity("token") == pytest.approx(vocab_size, rel=1e-13)
-
-
-def test_penn_treebank_perplexity_from_bits_per_character():
-    # 70,390 words and 3,370 lines, each line break a character; the course notes' 77
-    text = TextLikelihood(
-        log_prob_sum=-1.175 * math.log(2) * 393_042,
-        num_tokens=393_042,
-        num_words=70_390,
-        num_characters=389_672,
-        num_bytes=389_672,
-        num_sentences=3_370,
-    )
-    assert text.perplexity("word") == pytest.approx(76.70, abs=0.005)
-    assert text.bits("character") == pytest.approx(1.175)
-    assert text.bits("byte") == pytest.approx(1.175)
-    assert text.perplexity("character") == pytest.approx(2**1.175)
-
-
 def test_penn_treebank_words_are_counted_with_the_ends_of_lines():
     counts = {"train": (887_521, 42_068, 929_589), "valid": (70_390, 3_370, 73_760), "test": (78_669, 3_761, 82_430)}
     for num_words, num_lines, published in counts.values():

@@ -9,8 +9,8 @@ import torch
 from random_models import VOCABULARIES, model_of
 
 from heed.data.batch import source_from_ids
-from heed.models.attention_flow import attend
-from heed.nn.contract import TokenSource
+from heed.nn.contract import TokenSource, Trace
+from heed.nn.two_texts import attend
 from heed.text.vocabulary import Vocabulary
 
 EOS = Vocabulary.eos_id
@@ -71,3 +71,20 @@ def test_attention_to_nothing_is_zero() -> None:
     mask = torch.tensor([[[True, False, True], [False, False, False]]])
     weights = attend(torch.tensor([[[1.0, 5.0, 1.0], [1.0, 2.0, 3.0]]]), mask)
     assert weights.tolist() == [[[0.5, 0.0, 0.5], [0.0, 0.0, 0.0]]]
+
+
+@torch.no_grad()
+def test_traced_attention_is_that_to_the_other_text(model: Any) -> None:
+    trace, pairs = Trace(), source(PAIRS)
+    traced = model.read(pairs, None, trace)
+    torch.testing.assert_close(traced, model.read(pairs))
+    assert [*trace.weights] == ["alignment.self", "flow.self"]
+    for [weights] in trace.weights.values():
+        for row, ids in enumerate(PAIRS):
+            asked = ids.index(EOS) + 1 if EOS in ids else len(ids) + 1
+            side = torch.arange(weights.shape[-1]) < asked
+            real = torch.arange(weights.shape[-1]) < len(ids) + 1
+            other = (side[:, None] != side) & real & real[:, None]
+            assert (weights[row, 0] > 0)[real].equal(other[real])
+            expected = other.any(1)[real].float()
+            torch.testing.assert_close(weights[row, 0].sum(-1)[real], expected)

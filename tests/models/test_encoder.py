@@ -12,12 +12,13 @@ from transformers import BertConfig, BertForMaskedLM
 
 from heed.core.errors import DataError
 from heed.export.bert import bert_config, to_bert
-from heed.models.encoder import Encoder, EncoderConfig, segments_of
+from heed.models.encoder import Encoder, EncoderConfig
 from heed.nn.attention import RotaryAttention, rotated
 from heed.nn.contract import Smoothing, TokenSource, Vocabularies
 from heed.nn.masked_head import MaskedHead, MaskedHeadConfig
 from heed.nn.pooling import PoolingHead
 from heed.nn.reader_heads import ReaderWithHead
+from heed.nn.two_texts import segments_of
 from heed.tasks.classification.reading import outputs_of
 
 VOCABULARIES = Vocabularies(19, 19)

@@ -84,47 +84,6 @@ def test_windows_can_be_computed_in_parts(monkeypatch: pytest.MonkeyPatch) -> No
     torch.testing.assert_close(model.advance(ids, model.start(None, 2))[0], whole)
 
 
-def scores(model: OneLayer, x: Tensor) -> Tensor:
-    """M = QKᵀ."""
-    return model.query(x) @ model.key(x).transpose(1, 2)
-
-
-def test_permuting_the_sequence_permutes_h() -> None:
-    """The lemma of section 4.1: without positions (P = 0), x ↦ Πx makes h ↦ Πh."""
-    model, ids = build(), random_ids(1, 10)
-    x, order = model.embedding[ids], torch.randperm(10)
-    assert (attend(model, x[:, order]) - attend(model, x)[:, order]).abs().max() < 1e-14
-    positions = model.positions[:10]
-    assert not torch.allclose(attend(model, x[:, order] + positions), attend(model, x + positions)[:, order], rtol=1e-3)
-
-
-def test_shifting_the_sequence_shifts_the_scores() -> None:
-    """Section 4.1, P = 0: M_{i+τ, j+τ} of the shifted text is M_{i,j}, where both are inside."""
-    model, shift = build(), 3
-    text = random_ids(1, 10 + shift)
-    here, moved = (model.embedding[text[:, begin : begin + 10]] for begin in (shift, 0))
-    torch.testing.assert_close(scores(model, moved)[:, shift:, shift:], scores(model, here)[:, :-shift, :-shift])
-
-
-def test_shifting_the_sequence_shifts_h_only_where_the_window_has_no_boundary() -> None:
-    """The notes say h_i ↦ h_{i+τ}. The softmax is over the whole window, so what moves out of it at one end and in at
-    the other changes every h; where the window is a circle nothing moves out."""
-    model, shift = build(), 3
-    text = random_ids(1, 10 + shift)
-    here, moved = (model.embedding[text[:, begin : begin + 10]] for begin in (shift, 0))
-    assert not torch.allclose(attend(model, moved)[:, shift:], attend(model, here)[:, :-shift], rtol=1e-3)
-    circle = attend(model, here.roll(shift, dims=1))
-    torch.testing.assert_close(circle, attend(model, here).roll(shift, dims=1))
-
-
-def test_each_row_of_the_weights_sums_to_one_and_h_is_a_convex_combination() -> None:
-    model = build()
-    x = model.embedding[random_ids(1, 10)]
-    values, h = model.value(x), attend(model, x)
-    assert (h <= values.amax(dim=1, keepdim=True) + 1e-12).all()
-    assert (h >= values.amin(dim=1, keepdim=True) - 1e-12).all()
-
-
 def test_there_are_as_many_weights_as_the_notes_give() -> None:
     """E and four matrices more, W_Q, W_K, W_V of one shape; nothing else."""
     config = OneLayerConfig(d_model=20, hidden_size=7, d_ff=30)

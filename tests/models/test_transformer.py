@@ -11,7 +11,7 @@ from transformers import MarianConfig, MarianMTModel
 
 from heed.core.errors import UsageError
 from heed.models.transformer import Transformer, TransformerConfig
-from heed.nn.attention import MultiHeadAttention
+from heed.nn.attention import AdditiveAttention, MultiHeadAttention
 from heed.nn.contract import TokenSource, Vocabularies
 from heed.nn.dropout_keys import DropoutKeys
 
@@ -216,3 +216,17 @@ def test_embeddings_start_with_unit_variance_after_the_scale() -> None:
     model = Transformer(SMALL.model_copy(update={"d_model": 64, "num_heads": 4}), Vocabularies(500, 500))
     scaled = model.embedding.weight * model.embedding.scale
     assert scaled.std().item() == pytest.approx(1.0, abs=0.03)
+
+
+def test_a_summary_names_what_differs_from_the_paper() -> None:
+    plain = TransformerConfig().summary()
+    assert plain.endswith("feed-forward layers")
+    changed = TransformerConfig(encoder_attention="rotary", decoder_mixing="ssru").summary()
+    assert changed == f"{plain}, with rotary attention in the encoder and ssru in place of the decoder's self-attention"
+
+
+def test_another_attention_of_the_encoder_leaves_those_of_the_decoder() -> None:
+    model = build(MARIAN.model_copy(update={"encoder_attention": "additive"}))
+    kinds = {name: type(module) for name, module in model.named_modules() if name.endswith("attention")}
+    assert {kind for name, kind in kinds.items() if name.startswith("encoder")} == {AdditiveAttention}
+    assert {kind for name, kind in kinds.items() if not name.startswith("encoder")} == {MultiHeadAttention}

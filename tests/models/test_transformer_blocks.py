@@ -6,9 +6,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from heed.models.transformer import DecoderBlock, EncoderBlock, FeedForward, Residual, TransformerConfig
+from heed.models.transformer import DecoderBlock, EncoderBlock, Residual, TransformerConfig
 from heed.nn.attention import MultiHeadAttention
 from heed.nn.dropout_keys import DropoutKeys
+from heed.nn.feed_forward import FeedForward
 from heed.nn.states import AppendKV, RowPositions
 
 D_MODEL, HEADS, D_FF = 12, 3, 20

@@ -8,8 +8,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from heed.nn.attention import AdditiveAttention, MultiHeadAttention, attention_weights
+from heed.nn.attention import AdditiveAttention, MultiHeadAttention
 from heed.nn.dropout_keys import DropoutKeys
+from heed.nn.scaled_dot_product import attention_weights
 
 D_MODEL, HEADS = 12, 3
 

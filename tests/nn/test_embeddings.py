@@ -41,18 +41,6 @@ def test_half_split_encodings_are_those_of_marian() -> None:
     torch.testing.assert_close(half_split(300, 32), theirs.create_weight(), rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("kind", POSITIONS)
-def test_a_shift_by_k_is_the_same_rotation_everywhere(kind: str) -> None:
-    """PE(pos + k) = M_k PE(pos), where M_k turns each pair of sine and cosine by k times its rate."""
-    table, k = POSITIONS[kind](60, SIZE), 5
-    sines, cosines = (table[:, ::2], table[:, 1::2]) if kind == "interleaved" else table.chunk(2, dim=1)
-    turn = k * 10000.0 ** (-torch.arange(0, SIZE, 2) / SIZE)
-    torch.testing.assert_close(sines[k:], sines[:-k] * turn.cos() + cosines[:-k] * turn.sin(), rtol=1e-4, atol=1e-5)
-    torch.testing.assert_close(
-        cosines[k:], cosines[:-k] * turn.cos() - sines[:-k] * turn.sin(), rtol=1e-4, atol=1e-5
-    )  # fmt: skip
-
-
 def test_an_odd_size_is_refused() -> None:
     with pytest.raises(ValueError, match="even size, got 5"):
         interleaved(3, 5)

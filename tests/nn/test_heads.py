@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import get_args
 
@@ -97,38 +96,6 @@ def test_every_convention_is_the_cross_entropy_with_its_target_distribution(
     assert_same_loss_and_gradients(
         head_of(bias, pad_id), Smoothing(0.2, kind), lambda logits: -(q * logits.log_softmax(-1)).sum()
     )
-
-
-@pytest.mark.parametrize(
-    ("kind", "distribution"),
-    [
-        ("uniform", [0.02, 0.02, 0.92, 0.02, 0.02]),
-        ("others", [0.025, 0.025, 0.9, 0.025, 0.025]),
-        ("no_padding", [0.0, 0.1 / 3, 0.9, 0.1 / 3, 0.1 / 3]),
-    ],
-)
-def test_the_three_conventions_share_a_tenth_among_five_words_in_different_ways(
-    kind: str, distribution: list[float]
-) -> None:
-    """Five words as in O'Connor's picture, with p = (1, 2, 4, 8, 16) / 31; the third is the truth."""
-    extra, share, padding = smoothing_weights(Smoothing(0.1, kind), 5)
-    assert [padding, share, extra + share, share, share] == pytest.approx(distribution)
-    head = LinearHead(
-        nn.Parameter(torch.tensor([[0.0], [1.0], [2.0], [3.0], [4.0]]) * math.log(2)), pad_id=0, bias=False
-    )
-    loss, _, _ = head.loss(torch.ones(1, 1, 1), torch.tensor([[2]]), torch.tensor([[True]]), Smoothing(0.1, kind))
-    by_hand = sum(q * (math.log(31) - power * math.log(2)) for power, q in enumerate(distribution))
-    assert loss.item() == pytest.approx(by_hand, abs=1e-5)
-
-
-def test_smoothing_as_pytorch_does_it_is_the_divergence_and_an_entropy_of_q() -> None:
-    """CE = KL(q ‖ p) + H(q)."""
-    features, tgt_out = features_and_targets()
-    head = head_of()
-    q = torch.tensor([written_out("uniform", 0.1, truth, V, PAD) for truth in tgt_out[MASK].tolist()])
-    divergence = F.kl_div(head.log_probs(features)[MASK], q, reduction="sum")
-    loss, _, _ = head.loss(features, tgt_out, MASK, Smoothing(0.1))
-    torch.testing.assert_close(loss, divergence - (q * q.log()).sum())
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -12,8 +12,11 @@ from torch import nn
 
 from heed.core.errors import UsageError
 from heed.models import Model, build_model
+from heed.models.encoder_decoder import EncoderDecoderConfig
+from heed.models.recurrent_decoder import RecurrentDecoderConfig
 from heed.models.rnn_attention import RecurrentAttentionConfig
 from heed.models.rnn_lm import RecurrentConfig
+from heed.models.rnn_reader import RecurrentReaderConfig
 from heed.models.transformer import Transformer, TransformerConfig
 from heed.models.trellisnet import TrellisNetConfig
 from heed.nn.contract import Vocabularies
@@ -66,6 +69,11 @@ def test_packed_weights_give_the_same_probabilities(dtype: torch.dtype, num_rows
 NETWORKS = [name for name in CONFIGS if not model_of_kind(name).count_based]
 EIGHT_BITS = {
     "rnn_attention": RecurrentAttentionConfig(d_model=32, hidden_size=32, attention_size=16, tie="target"),
+    "encoder_decoder": EncoderDecoderConfig(
+        d_model=32,
+        encoder=RecurrentReaderConfig(d_model=32, hidden_size=32, num_layers=2),
+        decoder=RecurrentDecoderConfig(hidden_size=32, attention="additive_concatenated", input_feeding=True),
+    ),
     "trellisnet": TrellisNetConfig(d_model=16, hidden_size=32, num_levels=3),
     "adaptive": RecurrentConfig(d_model=32, hidden_size=32, tie=False, cutoffs=(5, 8)),
     **{cell: RecurrentConfig(cell=cell, d_model=16, hidden_size=32) for cell in CELLS},

@@ -16,7 +16,7 @@ def test_a_question_is_answered_with_its_place(tmp_path: Path) -> None:
     context = "😀 Cem lives in Oslo,\nhouse 7. Dan Lee went to La Paz, house 12."
     with serving([reader]) as live:
         [card] = live.get("/api/models").json["models"]
-        assert card["abilities"] == ["extract", "predict"] and card["task"] == "span"
+        assert card["abilities"] == ["extract", "predict", "read"] and card["task"] == "span"
         asked = json.dumps({"question": "Where is Dan Lee?", "context": context})
         body = {"inputs": [asked, "Where is Cem?\tCem lives in Oslo."], "top": 2}
         [[best, second], [other, *_]] = live.post("/api/predict", body).json["outputs"]

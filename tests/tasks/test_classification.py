@@ -174,6 +174,19 @@ def test_pairs_several_labels_and_numbers(tmp_path: Path) -> None:
     assert 1 < float(call("predict", tmp_path / "n", stdin="the film was good\n").out) < 5
 
 
+def test_a_run_knows_its_columns_in_another_table(tmp_path: Path) -> None:
+    content = [(*text.split(" ", 1), label) for text, label in rows(120)]
+    names, words = ("left", "right", "verdict"), ("--model.kind=linear", "--quiet")
+    table = write(tmp_path / "train.csv", content, ",".join(names))
+    columns = ("--text-column", "left", "--text-column", "right", "--label-column", "verdict")
+    assert call("train", "--table", table, "--out", tmp_path / "run", *columns, *words).code == 0
+    turned = [(label, *text.split(" ", 1)) for text, label in rows(40, seed=1)]
+    test = write(tmp_path / "test.csv", turned, "verdict,left,right")
+    result = call("evaluate", tmp_path / "run", "--table", test)
+    assert result.code == 0, result.err
+    assert "accuracy" in result.out
+
+
 def test_rows_are_held_out_by_label_and_equal_texts_together(tmp_path: Path) -> None:
     content = [*rows(300), *rows(300)[:100], *[("rare text " + str(i), "rare") for i in range(20)]]
     data = TableData(table=str(write(tmp_path / "t.csv", content)))
@@ -299,3 +312,10 @@ def test_a_small_corpus_is_not_given_up_before_it_is_learned() -> None:
     small = ClassificationTask.defaults(CorpusStats(300, 300.0), machine, {}).values
     large = ClassificationTask.defaults(CorpusStats(30_000, 300.0), machine, {}).values
     assert small["training.eval_every"] == LEAST_UPDATES < large["training.eval_every"] <= 1000
+
+
+def test_pairs_get_a_reader_that_compares_their_texts() -> None:
+    machine = Machine("cpu", 2, 8 << 30, "float32", 1.0)
+    for number, kind in ((1, "cnn"), (2, "decomposable_attention")):
+        stats = CorpusStats(5000, 60.0, measured={"num_texts": float(number)})
+        assert ClassificationTask.defaults(stats, machine, {}).values["model.kind"] == kind

@@ -141,6 +141,20 @@ def test_lines_that_are_held_out_or_apart_do_not_follow(tmp_path: Path) -> None:
     assert (is_next, shown_pairs) == ([True, False], ["a b c d", "g h c d"])
 
 
+@pytest.mark.parametrize("number", [2, 3, 5])
+def test_half_of_the_validation_pairs_are_neighbours(number: int, tmp_path: Path) -> None:
+    documents = [f"a{n} b{n}\nc{n} d{n}\n" for n in range(number)]
+    text, valid = (write_lines(tmp_path / name, documents) for name in ("text", "valid"))
+    folder = train(tmp_path, text, "--valid-text", str(valid), "--tokenizer.vocab_size=72", "--training.max_steps=1")
+    task = Run(folder).task()
+    pairs, is_next = task._validation_rows()
+    assert 2 * sum(is_next) == len(is_next) == number + number % 2
+    for pair, follows in zip(pairs, is_next, strict=True):
+        first, second = (word[1:] for word in task.tokenizers["src"].decode([pair])[0].split()[::3])
+        assert (first == second) == follows
+    assert len({*map(bytes, pairs)}) == len(pairs)
+
+
 def test_held_out_pairs_are_not_trained_on(tmp_path: Path) -> None:
     lines = [f"w{n} x{n}" if n % 7 else "" for n in range(200)]
     text = write_lines(tmp_path / "text", lines)

@@ -87,3 +87,15 @@ def test_a_missing_record_of_the_first_run_removes_that_of_the_fine_tuned_one(tm
     run = fine_tuned(tmp_path, init)
     assert not (run.folder / missing).exists()
     assert run.files.has(LINES_SEEN) or run.files.has(WORDS_SEEN)
+
+
+def test_texts_are_looked_up_in_both_sides_of_a_translator_that_was_read() -> None:
+    translator = LineHashes.of([("der Hund", "the dog"), ("die Kuh", "the cow")])
+    texts, tagged = LineHashes.of([("a cat",)]), LineHashes.of([("a cat", "DET NOUN")])
+    known = texts.united(translator.as_read_by(texts))
+    asked = [("der Hund",), ("the cow",), ("a cat",), ("a horse",)]
+    assert known.found(asked)["tgt"].tolist() == [True, True, True, False]
+    language_model = LineHashes.of([("the dog",)])
+    known = tagged.united(language_model.as_read_by(tagged))
+    assert known.found([("the dog", "DET NOUN"), ("a cat", "X")])["src"].tolist() == [True, True]
+    assert translator.as_read_by(translator) is translator

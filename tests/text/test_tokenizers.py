@@ -66,7 +66,7 @@ HARD = [
     "'s 'sky isn't ''ll",
 ]
 KINDS = list(TOKENIZERS)
-LOSSLESS = ["bpe", "unigram", "byte"]
+LOSSLESS = ["bpe", "unigram", "open-word", "byte"]
 LEARNED = [kind for kind in KINDS if kind != "byte"]
 DROPOUT_LINES = LINES[:40] + HARD
 

@@ -89,6 +89,14 @@ def test_a_training_with_all_kinds_of_randomness_is_resumed_bit_for_bit(tmp_path
     check(tmp_path, [9, 17], keys, trained_straight(tmp_path, keys))
 
 
+def test_an_encoder_decoder_of_nested_tables_is_resumed_bit_for_bit(tmp_path: Path) -> None:
+    keys = {
+        **KEYS, "model__kind": "encoder_decoder", "model__decoder__attends": "after",
+        "model__decoder__input_feeding": True, "training__truth_probability": 0.5, "training__truth_decay_updates": 5.0,
+    }  # fmt: skip
+    check(tmp_path, [9], keys, trained_straight(tmp_path, keys))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("draw", range(12))
 def test_a_training_with_random_settings_is_resumed_bit_for_bit(tmp_path: Path, draw: int) -> None:

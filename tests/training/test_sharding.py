@@ -33,7 +33,9 @@ def gradients(model: nn.Module) -> dict[str, torch.Tensor]:
     return {name: whole(weight.grad) for name, weight in model.named_parameters() if weight.grad is not None}
 
 
-@pytest.mark.parametrize(("name", "num_parts"), [("transformer", 2 + 2 * 2), ("gpt", 2), ("rnn", 0)])
+@pytest.mark.parametrize(
+    ("name", "num_parts"), [("transformer", 2 + 2 * 2), ("transformer, SSRU", 2 + 2 * 2), ("gpt", 2), ("rnn", 0)]
+)
 def test_a_sharded_model_is_gathered_in_its_parts_and_has_the_same_gradients(
     name: str, num_parts: int, mesh: DeviceMesh
 ) -> None:

@@ -14,7 +14,7 @@ from heed.core.files import atomic_write, storage_errors
 from heed.core.progress import message
 
 if TYPE_CHECKING:
-    from heed.inspect import ImageInspection, Inspection, ReaderInspection
+    from heed.inspect import DerivationInspection, ImageInspection, Inspection, ReaderInspection
     from heed.tasks.predictor import Predictor
 
 NBEST = 5
@@ -42,7 +42,8 @@ def inspect(
 
     Writes a page with the attention between words, the probability of each token, its alternatives and the beam; of a
     classifier, with what its answer rests on; of a tagger, with the tags that it considered; of a masked language
-    model, with the words that it expected; of a caption, with the image and the attention over it for each word. The
+    model, with the words that it expected; of a phrase-based translation, which phrase became which, with each
+    feature's value; of a caption, with the image and the attention over it for each word. The
     page is one HTML file that loads nothing from the network; --json prints the numbers instead.
 
     Examples:
@@ -81,8 +82,8 @@ def inspect(
 def _inspected(
     loaded: Predictor, src: str | None, tgt: str | None, text: str | None, image: Path | None, beam: int | None,
     nbest: int | None,
-) -> Inspection | ReaderInspection | ImageInspection:  # fmt: skip
-    from heed.inspect import inspect_image, inspect_reader, inspect_text, inspect_translation
+) -> Inspection | ReaderInspection | ImageInspection | DerivationInspection:  # fmt: skip
+    from heed.inspect import inspect_derivation, inspect_image, inspect_reader, inspect_text, inspect_translation
 
     if image is not None:
         loaded.require("caption", "--image")
@@ -95,5 +96,7 @@ def _inspected(
         return inspect_text(loaded.translator, text)
     loaded.require("translate", "--src")
     recipe = loaded.run.recipe.decoding
+    if loaded.can("derive"):
+        return inspect_derivation(loaded, src, tgt, beam or recipe.beam_size, nbest or NBEST)
     changes = {"beam_size": beam, "nbest": min(nbest or NBEST, beam or max(recipe.beam_size, nbest or 0))}
     return inspect_translation(loaded.translator, src, tgt, search_options(recipe, changes))

@@ -203,7 +203,7 @@ def train(
         run.init_parts, run.init_backward,
     )  # fmt: skip
     use_threads(threads)
-    _train(recipe, keys, options, run.dry_run)
+    run_training(recipe, keys, options, run.dry_run)
 
 
 def _check_parts(run: RunFlags) -> None:
@@ -261,7 +261,8 @@ def _parts_of(recipe: Path | None) -> list[object]:
     return parts if isinstance(parts, list) else [parts]
 
 
-def _train(recipe: Path | None, overrides: dict[str, object], options: TrainOptions, dry_run: bool) -> None:
+def run_training(recipe: Path | None, overrides: dict[str, object], options: TrainOptions, dry_run: bool) -> None:
+    """Plan and carry out a training on all ranks, and print how it ended."""
     from heed.execute import follow
     from heed.nn.device import choose_device
     from heed.training.ranks import joined

@@ -81,21 +81,27 @@ class FusionFlags(CombinationFlags):
     lm_weight: Annotated[float | None, typer.Option(help="Weight of the language model (0.2).", min=0)] = None
 
     def load(self, run: Path, compute: Compute, with_alignment: bool) -> Any:
-        """Open a run together with these models: without PyTorch, which takes seconds to import, where that is enough.
-
-        Raises UsageError for a run that is not a translator.
-        """
-        from heed.tasks import open_converted
-
+        """Open a run together with these models (`load_translator`)."""
         if self.lm is None and self.lm_weight is not None:
             raise UsageError("--lm-weight needs --lm RUN.")
-        if not (self.ensemble or self.lm or with_alignment or self.engine == "torch") and compute.device == "cpu":
-            converted = open_converted(run, self.tag, compute.precision, compute.threads)
-            if converted is not None:
-                return converted
-        loaded = compute.load(run, **given(self))
-        loaded.require("translate")
-        return loaded
+        return load_translator(run, self, compute, needs_pytorch=with_alignment or self.lm is not None)
+
+
+def load_translator(run: Path, combination: CombinationFlags, compute: Compute, needs_pytorch: bool) -> Any:
+    """Open a run with the models of `combination`, without PyTorch where that is enough: its import takes seconds.
+
+    Raises UsageError for a run that is not a translator.
+    """
+    from heed.tasks import open_converted
+
+    needs_pytorch = needs_pytorch or bool(combination.ensemble) or combination.engine == "torch"
+    if not needs_pytorch and compute.device == "cpu":
+        converted = open_converted(run, combination.tag, compute.precision, compute.threads)
+        if converted is not None:
+            return converted
+    loaded = compute.load(run, **given(combination))
+    loaded.require("translate")
+    return loaded
 
 
 @dataclass(frozen=True)

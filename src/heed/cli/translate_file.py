@@ -6,11 +6,10 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from heed.cli.flags import given
 from heed.cli.options import (
     BadBytes,
     Beam,
@@ -22,7 +21,7 @@ from heed.cli.options import (
     require_writable,
     search_options,
 )  # fmt: skip
-from heed.cli.translate import merge_keys, split_words
+from heed.cli.translate import load_translator, merge_keys, split_words
 from heed.core.errors import UsageError
 from heed.core.files import atomic_write, storage_errors
 from heed.core.progress import Progress, message
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
     from heed.decoding.options import Constraints, SearchOptions
     from heed.documents.inline_tags import Links
     from heed.documents.translation import Step, Watch
-    from heed.tasks.predictor import Predictor
 
 Words = Annotated[list[str], typer.Argument(metavar="RUN FILE", help="A run folder, and the file.")]
 
@@ -94,10 +92,9 @@ def translate_file(
     name = plain_name(file)
     if suffix_of(name) not in (*FORMATS, *SPREADSHEETS):
         raise UsageError(f"{file}: unknown format. The name must end in one of {', '.join(FORMATS)}.")
-    loaded = compute.load(run, **given(combination))
-    loaded.require("translate")
-    options = search_options(loaded.run.recipe.decoding, merge_keys(keys, {"beam_size": beam} if beam else {}))
-    normalise = loaded.run.recipe.data.normaliser.apply
+    loaded = load_translator(run, combination, compute, needs_pytorch=False)
+    options = search_options(loaded.decoding, merge_keys(keys, {"beam_size": beam} if beam else {}))
+    normalise = loaded.data.normaliser.apply
     glossary = read_terms(files.glossary, normalise, errors) if files.glossary else {}
     translate_options = TranslateOptions(glossary=glossary, keep=files.keep or ())
     if translate_options.glossary or translate_options.keep:
@@ -106,7 +103,7 @@ def translate_file(
     sides = Sides(src_lang, tgt_lang, parse_column(files.src_column), parse_column(files.tgt_column))
     with open_bytes(file) as opened:
         data = opened.read()
-    step = Step(run.name, loaded.translator, options, src_lang)
+    step = Step(run.name, loaded.line_translator(with_tokens=False), options, src_lang)
     translator = TextTranslator(_WithProgress(loaded, quiet), [step], translate_options)
     translated = translate_file(name, data, translator, sides, errors, lambda note: message(f"{file}: {note}", quiet))
     if out is None:
@@ -119,8 +116,8 @@ def translate_file(
 class _WithProgress:
     """Translates with progress and warnings on stderr."""
 
-    def __init__(self, predictor: Predictor, quiet: bool) -> None:
-        self._predictor = predictor
+    def __init__(self, loaded: Any, quiet: bool) -> None:
+        self._loaded = loaded
         self._quiet = quiet
 
     def translate(
@@ -128,22 +125,19 @@ class _WithProgress:
         watch: Watch | None = None,
     ) -> list[Hypothesis]:  # fmt: skip
         """Translate texts."""
-
-        self._predictor.check_input(texts, self._quiet)
-        translator = self._predictor.line_translator(with_tokens=False)
+        self._loaded.check_input(texts, self._quiet)
         hypotheses: list[Hypothesis] = []
         with Progress(len(texts), "sentences", "translating", self._quiet) as progress:
             for first in range(0, len(texts), BATCH):
                 some = slice(first, first + BATCH)
-                hypotheses += translator.translate(texts[some], options, constraints and constraints[some])
+                hypotheses += step.translator.translate(texts[some], options, constraints and constraints[some])
                 progress.update(len(hypotheses))
         return hypotheses
 
     def links(self, step: Step, pairs: Sequence[tuple[str, str]]) -> Sequence[Links]:
         """Word links between texts and their translations."""
-        from heed.decoding.alignment import links_of_pairs
-
-        return links_of_pairs(step.translator, pairs)
+        links: list[Links] = self._loaded.word_links(pairs)
+        return links
 
     def check(self) -> None:
         """Nothing: an interruption ends the process."""

@@ -94,7 +94,7 @@ class ChosenBy:
         raise ValidationError.from_exception_data("", [details])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # its registry has no hash, which a union of types needs
 class KeyOf:
     """Annotation of a string that must be a key of a registry, to which members may be added at run time.
 
@@ -169,7 +169,8 @@ class Key(NamedTuple):
     """With its tables: `training.lr`; `stages[].lr` for a key of each table of a list of tables."""
     docstring: str
     only_for: str
-    """For a key of a table whose class is chosen: the choice, `model.kind = 'bigram'`. Otherwise empty."""
+    """For a key of a table whose class is chosen: the choice, `model.kind = 'bigram'`. Otherwise empty. Choices inside
+    a chosen table follow after "with"."""
 
 
 Node = Mapping[str, Any]
@@ -208,7 +209,8 @@ class Schema:
                 for choice, reference in node["members"]:
                     member = self._followed(reference)
                     around = f"{key}." if node["chosen_by"] in member["properties"] else prefix
-                    yield from self.keys(member, f"{key}.", f"{around}{node['chosen_by']} = {show(choice)}")
+                    chosen = f"{around}{node['chosen_by']} = {show(choice)}"
+                    yield from self.keys(member, f"{key}.", " with ".join(filter(None, (only_for, chosen))))
             elif "properties" in node:
                 yield from self.keys(node, f"{key}.", only_for)
             elif "properties" in items:

@@ -10,6 +10,7 @@ import os
 import re
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import reduce
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, Self
@@ -117,11 +118,19 @@ class LineHashes:
             {kind: np.union1d(self.hashes.get(kind, nothing), other.hashes.get(kind, nothing)) for kind in kinds}
         )
 
-    def found(self, rows: Sequence[Row]) -> dict[str, NDArray[np.bool_]]:
-        """Masks of the rows that are among the lines, by the kinds that the rows have [num_rows].
+    def as_read_by(self, others: LineHashes) -> LineHashes:
+        """The same lines by the kinds of the rows of `others`.
 
-        A reader of texts that began as a translator has seen pairs too, which a text is not.
+        Where they differ, each side of a pair is a text, and a text counts as a source if the others have any.
         """
+        if self.hashes.keys() == others.hashes.keys():
+            return self
+        texts = [keys for kind, keys in self.hashes.items() if kind != "pair"]
+        kind = "src" if "src" in others.hashes else "tgt"
+        return LineHashes({kind: reduce(np.union1d, texts, np.empty(0, dtype=DTYPE))})
+
+    def found(self, rows: Sequence[Row]) -> dict[str, NDArray[np.bool_]]:
+        """Masks of the rows that are among the lines, by the kinds that the rows have [num_rows]."""
         keys = [hashes_of(row) for row in rows]
         return {
             kind: _among(hashes, np.array([key[kind] for key in keys], dtype=DTYPE))

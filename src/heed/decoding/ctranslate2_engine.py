@@ -28,6 +28,7 @@ from heed.core.config import Config
 from heed.core.errors import DataError, MissingInputError
 from heed.core.files import sha256_file
 from heed.core.own_files import own_path, read_own
+from heed.decoding.engine_contract import Engine
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import Request, SearchOptions
 from heed.decoding.output_checks import Searcher
@@ -148,6 +149,8 @@ class CTranslate2Engine:
             str(folder), device="cpu", compute_type=compute_type, inter_threads=num_workers, intra_threads=1
         )
 
+    can_search = staticmethod(can_search)
+
     def search(
         self, requests: Sequence[Request], options: SearchOptions, with_tokens: bool = True, num_batches: int = 0
     ) -> dict[Request, list[Hypothesis]]:
@@ -231,7 +234,7 @@ def _batch_size(num_rows: int, num_batches: int, options: SearchOptions) -> int:
 
 
 def searcher_with_fallback(
-    engine: CTranslate2Engine, best_of: Callable[[Sequence[Hypothesis], SearchOptions], Hypothesis],
+    engine: Engine, best_of: Callable[[Sequence[Hypothesis], SearchOptions], Hypothesis],
     fallback: Searcher, with_tokens: bool,
 ) -> Searcher:  # fmt: skip
     """A searcher that uses the engine where it can; `fallback` for all other requests.

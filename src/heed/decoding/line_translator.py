@@ -150,6 +150,14 @@ class LineTranslator:
         """Raises UsageError for a required text that contains a banned phrase."""
         require_allowed(banned, required, self.normaliser.apply)
 
+    def num_steps(self, request: Request) -> int:
+        """Steps towards the required terms: the beam is wider by as many hypotheses."""
+        return 0
+
+    def derived_links(self, source: str, target: str) -> list[tuple[int, int]] | None:
+        """(source, target) tokens that correspond in a derivation; None for a translator that does not derive."""
+        return None
+
     # --- ranking and output checks -----------------------------------------------------------------------
 
     def best_of(self, hypotheses: Sequence[Hypothesis], options: SearchOptions) -> Hypothesis:

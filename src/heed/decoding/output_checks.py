@@ -312,6 +312,8 @@ class OutputChecks:
     confidence: Confidence | None = None
     tgt_lang: str = ""
     """The target language, for metrics that split words."""
+    can_avoid_loops: bool = True
+    """Whether the search can be made again without repeated n-grams."""
 
     def apply(
         self, best: Best, sources: Mapping[Request, str], options: SearchOptions, no_repeat: int, searcher: Searcher
@@ -324,6 +326,7 @@ class OutputChecks:
         if self.guard is not None:
             flags = {request: self.guard.flags(sources[request], best[request].text) for request in best}
             if options.guard:
+                no_repeat = no_repeat if self.can_avoid_loops else 0
                 best = self._with_replacements(self.guard, best, flags, sources, options, no_repeat, searcher)
         if self.confidence is None or options.sample:
             return best
@@ -370,10 +373,12 @@ def fallback_searches(options: SearchOptions, no_repeat: int = NO_REPEAT) -> lis
     """Searches to run when the best hypothesis is flagged, and the flag that each is for (empty: any).
 
     First the whole beam, with the same best hypothesis; then, if all of it loops, a beam in which no n-gram of size
-    `no_repeat` repeats. Greedy search and sampling have no fallback.
+    `no_repeat` repeats (0: no such search). Greedy search and sampling have no fallback.
     """
     if options.sample or options.width == 1:
         return []
     nbest = options.num_searched if options.diversity else options.width  # the groups of a diverse beam stay the same
     whole = options.model_copy(update={"nbest": nbest})
+    if not no_repeat:
+        return [(whole, "")]
     return [(whole, ""), (whole.model_copy(update={"no_repeat": min(whole.no_repeat or no_repeat, no_repeat)}), "loop")]

@@ -11,7 +11,7 @@ from heed.decoding.options import Constraints, Request, SearchOptions
 from heed.documents.inline_tags import Links
 
 if TYPE_CHECKING:
-    from heed.decoding.translator import ModelTranslator
+    from heed.decoding.line_translator import LineTranslator
 
 Watch = Callable[[Request, list[int]], None]
 """Gets a request and its best tokens so far, after each step of its search."""
@@ -22,7 +22,7 @@ class Step:
     """One model on the path from one language to another."""
 
     name: str
-    translator: ModelTranslator
+    translator: LineTranslator
     options: SearchOptions
     """Its default search."""
     src_lang: str

@@ -22,8 +22,8 @@ from heed.export.bert_tokenizer import is_portable, read_tokenizer, write_tokeni
 from heed.export.gpt2 import HEED, read_json, write_json
 from heed.export.imported_run import write_run
 from heed.models.encoder import EncoderConfig
-from heed.models.transformer import ACTIVATIONS
 from heed.nn.contract import Vocabularies
+from heed.nn.feed_forward import ACTIVATIONS
 from heed.nn.masked_head import MaskedHeadConfig
 from heed.nn.weight_file import read_header, require_shapes, shapes_of
 from heed.recipe import recipe_type, task_of

@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from heed.core.environment import library_versions
+from heed.inspect.derivation import DerivationInspection
 from heed.inspect.image import ImageInspection
 from heed.inspect.inspection import Inspection
 from heed.inspect.reader import ReaderInspection
@@ -25,7 +26,7 @@ PAGE = Path(__file__).parent / "page"
 """Folder of the scripts and the style sheet."""
 SCRIPTS = (
     "dom.js", "weights.js", "sentence.js", "heat_map.js", "choices.js", "alternatives.js", "tree.js", "view.js",
-    "glances.js", "answers.js", "entities.js", "lattice.js", "reader.js", "file.js",
+    "glances.js", "derivation.js", "answers.js", "entities.js", "lattice.js", "spans.js", "reader.js", "file.js",
 )  # fmt: skip
 """Concatenated in this order: each imports only from those before it."""
 STYLE = "view.css"
@@ -56,7 +57,7 @@ class ModelCard:
         return ModelCard(run.folder.resolve().name, model_sentence(run), Languages(*run.predictor.languages))
 
 
-def render(inspection: Inspection | ReaderInspection | ImageInspection, model: ModelCard) -> str:
+def render(inspection: Inspection | ReaderInspection | ImageInspection | DerivationInspection, model: ModelCard) -> str:
     """The page as HTML."""
     script = "".join(_EXPORT.sub("", _IMPORT.sub("", _read(name))) for name in SCRIPTS)
     style = _read(STYLE)

@@ -11,7 +11,7 @@ from heed.inspect.inspection import MAX_SENTENCE, MAX_TEXT, require_text
 from heed.inspect.teacher_forcing import MAX_TRACED
 from heed.nn.contract import Trace
 from heed.tasks.predictor import Explanation, Prediction, Predictor
-from heed.tasks.reading import Lattice
+from heed.tasks.reading import Lattice, SpanMarginals
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,8 @@ class ReaderInspection:
     """What the most probable answer rests on."""
     lattice: Lattice | None
     """The tags of each word with their probabilities."""
+    spans: SpanMarginals | None
+    """Where the answer to a question begins and ends."""
     task: Literal["reader"] = "reader"
 
     def to_json(self) -> dict[str, Any]:
@@ -40,9 +42,10 @@ class ReaderInspection:
 def inspect_reader(predictor: Predictor, text: str) -> ReaderInspection:
     """Inspect a text that a reader reads. Raises UsageError for a text that is blank or too long.
 
-    The limit is MAX_SENTENCE characters, and MAX_TEXT for models that explain their answer to a whole text.
+    The limit is MAX_SENTENCE characters, and MAX_TEXT for models with an answer to a whole text.
     """
-    require_text("text", text, MAX_TEXT if predictor.can("explain") else MAX_SENTENCE)
+    long = predictor.can("explain") or predictor.can("extract")
+    require_text("text", text, MAX_TEXT if long else MAX_SENTENCE)
     reading = predictor.read(text)
     places = reading.places
     trace = reading.trace if places and places[-1].stop <= MAX_TRACED else Trace()
@@ -53,4 +56,5 @@ def inspect_reader(predictor: Predictor, text: str) -> ReaderInspection:
         answers=reading.answers,
         explanation=reading.explanation,
         lattice=reading.lattice,
+        spans=reading.spans,
     )

@@ -10,20 +10,26 @@ from heed.models.bag import Bag
 from heed.models.bilstm import BiGru, BiLstm
 from heed.models.class_ngram import ClassNgram
 from heed.models.cnn import Cnn
+from heed.models.decomposable_attention import DecomposableAttention
 from heed.models.elmo import Elmo
 from heed.models.encoder import Encoder
+from heed.models.encoder_decoder import EncoderDecoder
 from heed.models.feed_forward_lm import FeedForward
 from heed.models.gpt import Gpt
 from heed.models.hierarchical_attention import HierarchicalAttention
 from heed.models.image_transformer import ImageTransformer
 from heed.models.linear import LinearNgrams
 from heed.models.lz78 import Lz78
-from heed.models.model import GenerativeModel, Model, ModelConfig, ReaderModel
+from heed.models.model import MODELS, GenerativeModel, Model, ModelConfig, ReaderModel
 from heed.models.ngram import Bigram, Ngram
 from heed.models.one_layer import OneLayer
+from heed.models.phrase_based import PhraseBased
 from heed.models.ppmi_svd import PpmiSvd
 from heed.models.rnn_attention import RecurrentAttention
 from heed.models.rnn_lm import Recurrent
+from heed.models.rnn_reader import RecurrentReader
+from heed.models.rule_based import RuleBased
+from heed.models.sentence_convolution import NgramConvolution, SentenceConvolution
 from heed.models.show_attend_tell import ShowAttendTell
 from heed.models.transformer import Transformer
 from heed.models.trellisnet import TrellisNet
@@ -33,9 +39,11 @@ from heed.nn.recurrent import CELLS
 
 __all__ = ["MODELS", "AnyConfig", "GenerativeModel", "Model", "ModelConfig", "ReaderModel", "build_model", "register"]
 
-MODELS: dict[str, type[Model]] = {
+MODELS.update({
     "transformer": Transformer,
     "rnn_attention": RecurrentAttention,
+    "phrase_based": PhraseBased,
+    "rule_based": RuleBased,
     "rnn": Recurrent,
     "feed_forward": FeedForward,
     "trellisnet": TrellisNet,
@@ -50,6 +58,7 @@ MODELS: dict[str, type[Model]] = {
     "bilstm": BiLstm,
     "bigru": BiGru,
     "attention_flow": AttentionFlow,
+    "decomposable_attention": DecomposableAttention,
     "skip_gram": SkipGram,
     "cbow": Cbow,
     "ppmi_svd": PpmiSvd,
@@ -59,7 +68,11 @@ MODELS: dict[str, type[Model]] = {
     "hierarchical_attention": HierarchicalAttention,
     "show_attend_tell": ShowAttendTell,
     "image_transformer": ImageTransformer,
-}
+    "rnn_reader": RecurrentReader,
+    "sentence_convolution": SentenceConvolution,
+    "ngram_convolution": NgramConvolution,
+    "encoder_decoder": EncoderDecoder,
+})  # fmt: skip
 
 
 def register(model: type[Model]) -> None:

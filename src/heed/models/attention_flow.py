@@ -15,21 +15,19 @@ attention (Chen et al., section 3.2: question encoding). The question is read in
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from pydantic import Field
 from torch import Tensor, nn
 
 from heed.models.bilstm import BiLstm, BiLstmConfig
-from heed.models.encoder import segments_of
 from heed.models.model import ModelConfig
-from heed.nn.contract import Trace, Vocabularies
+from heed.nn.contract import Trace, Vocabularies, recorder_of
 from heed.nn.dropout_keys import DropoutKeys
 from heed.nn.recurrent import Bidirectional
+from heed.nn.two_texts import Sides, attend
 
 ALIGNED_SITE, FLOW_SITE = 20, 21
 """Dropout sites apart from those of the layers."""
@@ -72,14 +70,13 @@ class AttentionFlow(BiLstm):
         self, source: Any, dropout_keys: DropoutKeys | None = None, trace: Trace | None = None
     ) -> Float[Tensor, "B S D"]:
         """The states of both directions at each position of both texts."""
-        first = segments_of(source.ids, self.eos_id, 2) == 0
-        sides = Sides(source.mask & first, source.mask & ~first)
+        sides = Sides.of(source.ids, source.mask, self.eos_id)
         x = self._drop(self._embed(source, dropout_keys), dropout_keys, 0)
         keys = torch.relu(self.alignment(x))
-        aligned = sides.exchange(keys, x, lambda a, b: a @ b.transpose(1, 2))
+        aligned = sides.exchange(keys, x, lambda a, b: a @ b.transpose(1, 2), recorder_of(trace, "alignment.self"))
         h, _ = self.first(torch.cat((x, aligned), -1), source.mask)
         h = self._drop(h, dropout_keys, ALIGNED_SITE)
-        c = sides.exchange(h, h, self._similarities)
+        c = sides.exchange(h, h, self._similarities, recorder_of(trace, "flow.self"))
         asked = attend(self.summary(h).transpose(1, 2), sides.first[:, None]) @ h
         x = torch.relu(self.flow(torch.cat((h, c, h * c, asked.expand_as(h)), -1)))
         x = self._drop(x, dropout_keys, FLOW_SITE)
@@ -92,28 +89,3 @@ class AttentionFlow(BiLstm):
         """u · a_i + v · b_j + w · (a_i ⊙ b_j)."""
         u, v, w = self.similarity.weight.unbind(0)
         return (a @ u)[:, :, None] + (b @ v)[:, None] + (a * w) @ b.transpose(1, 2)
-
-
-@dataclass(frozen=True)
-class Sides:
-    """Which positions are those of the first text, which is the shorter one as a rule, and of the second."""
-
-    first: Bool[Tensor, "B S"]
-    second: Bool[Tensor, "B S"]
-
-    def exchange(
-        self, keys: Float[Tensor, "B S K"], values: Float[Tensor, "B S D"], scores: Callable[[Tensor, Tensor], Tensor]
-    ) -> Float[Tensor, "B S D"]:
-        """For each position the mean of the values of the other text, weighted by attention; 0 without one."""
-        size = int(self.first.sum(1).max())  # the first text is at the beginning of each row
-        head = keys[:, :size]
-        of_first = attend(scores(keys, head), self.first[:, None, :size]) @ values[:, :size]
-        of_second = attend(scores(head, keys), self.second[:, None]) @ values
-        of_second = nn.functional.pad(of_second, (0, 0, 0, keys.shape[1] - size))
-        return torch.where(self.first[..., None], of_second, of_first)
-
-
-def attend(scores: Float[Tensor, "B T S"], mask: Bool[Tensor, "B #T S"]) -> Float[Tensor, "B T S"]:
-    """A softmax over the positions where `mask` is True; zeros where it is True nowhere."""
-    weights = scores.masked_fill(~mask, torch.finfo(scores.dtype).min).softmax(-1)
-    return weights * mask

@@ -92,7 +92,7 @@ def _set_feed_forward(spec: Any, block: Any) -> None:
     _set_norm(spec.layer_norm, block.feed_forward_residual.norm)
 
 
-def _set_linear(spec: Any, linear: nn.Linear) -> None:
+def _set_linear(spec: Any, linear: Any) -> None:
     spec.weight, spec.bias = _array(linear.weight), _array(linear.bias)
 
 

@@ -22,11 +22,13 @@ from torch import Tensor, nn
 from heed.core.config import KeyOf
 from heed.core.errors import DataError
 from heed.models.model import ModelConfig, ReaderModel, Shard
-from heed.models.transformer import ACTIVATIONS, EncoderBlock
+from heed.models.transformer import EncoderBlock
 from heed.nn.attention import ATTENTION
 from heed.nn.contract import Trace, Vocabularies, recorder_of
 from heed.nn.dropout_keys import DropoutKeys, dropout
 from heed.nn.embeddings import TokenEmbedding, embedding_weight
+from heed.nn.feed_forward import ACTIVATIONS
+from heed.nn.two_texts import segments_of
 
 INITIAL_SIZE = 0.02
 """Standard deviation of the initial weights in BERT."""
@@ -178,9 +180,3 @@ class Encoder(ReaderModel):
 
 def _norm(config: EncoderConfig, used: bool) -> nn.Module:
     return nn.LayerNorm(config.d_model, config.norm_epsilon) if used else nn.Identity()
-
-
-def segments_of(ids: Int[Tensor, "B N"], eos_id: int, num_segments: int) -> Int[Tensor, "B N"]:
-    """The number of ends of sentence before each position, at most the last segment."""
-    ends = (ids == eos_id).long()
-    return (ends.cumsum(1) - ends).clamp(max=num_segments - 1)

@@ -27,6 +27,7 @@ from heed.nn.states import AppendKV, CachingState, KeyValueCache, RowPositions
 class ContextState(CachingState):
     """The visible tokens, with the keys and values of each block for them."""
 
+    caches: tuple[KeyValueCache, ...]
     ids: Int[Tensor, "B C"]
     """The token in each column."""
     capacity: int = 0

@@ -10,7 +10,7 @@ If the validation texts were held out of the training ones, the weights are then
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Any, Literal
@@ -23,33 +23,19 @@ from pydantic import Field
 from torch import Tensor
 
 from heed.models.model import Model, ModelConfig
+from heed.models.ngram_blocks import NgramBlocks, Texts
 from heed.nn.contract import Vocabularies
 from heed.nn.incidence import Features, Incidence
 from heed.nn.links import LINKS, Link
 from heed.nn.penalised_regression import Optimum, fit
-from heed.statistical.text_ngrams import (
-    MAX_COUNT,
-    Counted,
-    Hashes,
-    NgramOrders,
-    Ngrams,
-    columns_of,
-    incidence,
-    ngrams_of,
-)
+from heed.statistical.text_ngrams import MAX_COUNT, Hashes, NgramOrders, columns_of
 
-Texts = tuple[str, ...]
-"""A text, or the two of a pair."""
-Rows = tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.uint8]]
-"""Rows of a sparse matrix: columns, where each row begins, and counts."""
 STRENGTHS = (0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 """Values of C that are tried."""
-_CHARACTERS = 1_000_000
-"""Characters of texts whose n-grams are computed at once."""
 _ROUGH = 1e-2
 """Tolerance of the fits that are only compared."""
 MAX_ENTRIES = 60_000_000
-"""N-grams of all texts together, about 24 bytes each: in a larger corpus, only shorter n-grams are features."""
+"""N-grams of all texts together, at most ten bytes each: in a larger corpus, only shorter n-grams are features."""
 _SAMPLE = 1000
 """Texts by which their number is estimated."""
 MAX_WEIGHTS = 40_000_000
@@ -148,8 +134,10 @@ class LinearNgrams(Model):
         """Fit the weights with the scaling and C of `choice`, or with the best ones."""
         self.kind = examples.kind
         self.orders = self._fitting_orders(examples)
-        vocabularies = self._count(examples)
-        blocks, names = self._incidences(examples, vocabularies)
+        ngrams = NgramBlocks(self.orders)
+        most = min(self.config.max_features, MAX_WEIGHTS // examples.targets.shape[1])
+        vocabularies = ngrams.count(examples.texts(), self.config.min_count, most)
+        blocks, names = ngrams.incidences(examples.texts(), vocabularies)
         features = Features(blocks)
         self._hold(vocabularies, blocks, names, torch.zeros(sum(features.sizes) + 1, examples.targets.shape[1]))
         scaling, strength, start = (*choice, None) if choice else self._select(examples, features)
@@ -163,52 +151,9 @@ class LinearNgrams(Model):
         characters = [order for order in (config.characters, 4, 3, 0) if order <= config.characters]
         choices = [NgramOrders(config.words, config.min_characters, order) for order in characters]
         for orders in (*choices, NgramOrders(1, config.min_characters, 0)):
-            self.orders = orders
-            number = sum(len(found.hashes) for blocks in self._ngrams(sample) for found in blocks)
-            if number * len(examples.targets) <= MAX_ENTRIES * len(sample):
+            if NgramBlocks(orders).number(sample) * len(examples.targets) <= MAX_ENTRIES * len(sample):
                 break
-        return self.orders
-
-    def _count(self, examples: Examples) -> list[Hashes]:
-        counted: list[Counted] = []
-        for ngrams in self._ngrams(examples.texts()):
-            counted = counted or [Counted() for _ in ngrams]
-            for counts, hashes in zip(counted, ngrams, strict=True):
-                counts.add(hashes.hashes)
-        most = min(self.config.max_features, MAX_WEIGHTS // examples.targets.shape[1])
-        return [counts.frequent(self.config.min_count, most) for counts in counted]
-
-    def _ngrams(self, texts: Iterable[Texts]) -> Iterator[list[Any]]:
-        """The occurrences of each block, for chunks of texts."""
-        for chunk in _chunks(texts):
-            yield [found for found, _ in self._blocks(chunk)]
-
-    def _blocks(self, chunk: Sequence[Texts]) -> list[tuple[Any, Ngrams]]:
-        """The occurrences of each block in some texts: those of each text, and for pairs the common ones."""
-        sides = [ngrams_of(column, self.orders, salt) for salt, column in enumerate(zip(*chunk, strict=True))]
-        blocks = [(found, side) for side in sides for found in side.kinds]
-        if len(sides) == 2:
-            first, second = (ngrams_of(column, self.orders, 2) for column in zip(*chunk, strict=True))
-            blocks += [(_common(*kinds), second) for kinds in zip(first.kinds, second.kinds, strict=True)]
-        return blocks
-
-    def _incidences(
-        self, examples: Examples, vocabularies: Sequence[Hashes]
-    ) -> tuple[list[Incidence], list[list[str]]]:
-        """The features of the training texts, and the name of each n-gram."""
-        parts: list[list[Rows]] = [[] for _ in vocabularies]
-        names = [[""] * len(vocabulary) for vocabulary in vocabularies]
-        for chunk in _chunks(examples.texts()):
-            for at, (found, ngrams) in enumerate(self._blocks(chunk)):
-                _name(names[at], found, ngrams, vocabularies[at])
-                parts[at].append(incidence(found, vocabularies[at], len(chunk)))
-        blocks = []
-        for vocabulary, part in zip(vocabularies, parts, strict=True):
-            columns, offsets, numbers = _stacked(part)
-            counts = np.bincount(columns, minlength=len(vocabulary))
-            idf = np.log((1 + len(offsets) - 1) / (1 + counts)) + 1
-            blocks.append(Incidence(columns, offsets, torch.from_numpy(idf.astype(np.float32)), numbers))
-        return blocks, names
+        return orders
 
     def _select(self, examples: Examples, features: Features) -> tuple[str, float, Tensor | None]:
         """Scaling and C with the best likelihood on validation data, and weights to start from."""
@@ -258,14 +203,9 @@ class LinearNgrams(Model):
 
     def features(self, texts: Sequence[Texts]) -> Features:
         """The features of some texts."""
-        parts: list[list[Rows]] = []
-        for chunk in _chunks(texts):
-            found = [occurrences for occurrences, _ in self._blocks(chunk)]
-            parts = parts or [[] for _ in found]
-            for at, occurrences in enumerate(found):
-                parts[at].append(incidence(occurrences, self._vocabulary(at), len(chunk)))
-        scales = (torch.from_numpy(self.arrays[f"{at}.scale"]) for at in range(len(parts)))
-        return Features([_block(part, scale) for part, scale in zip(parts, scales, strict=True)])
+        at = range(self.num_blocks)
+        scales = [torch.from_numpy(self.arrays[f"{block}.scale"]) for block in at]
+        return NgramBlocks(self.orders).features(texts, [self._vocabulary(block) for block in at], scales)
 
     def logits(self, texts: Sequence[Texts]) -> Float[Tensor, "N K"]:
         """An output for each label; a number's, in units of its standard deviation."""
@@ -275,7 +215,7 @@ class LinearNgrams(Model):
         """What each distinct known n-gram of a text adds to the outputs, without the bias."""
         weights = torch.split(self.weights[:-1], [len(self._vocabulary(at)) for at in range(self.num_blocks)])
         result = []
-        for at, (found, ngrams) in enumerate(self._blocks([texts])):
+        for at, (found, ngrams) in enumerate(NgramBlocks(self.orders).of([texts])):
             places = columns_of(found.hashes, self._vocabulary(at))
             scale = torch.from_numpy(self.arrays[f"{at}.scale"])
             columns, first, counts = np.unique(places, return_index=True, return_counts=True)
@@ -339,16 +279,15 @@ class LinearNgrams(Model):
         return name
 
     def _hold(
-        self, vocabularies: Sequence[Hashes], blocks: Sequence[Incidence], names: Sequence[Sequence[str]],
-        weights: Tensor,
+        self, vocabularies: Sequence[Hashes], blocks: Sequence[Incidence],
+        names: Sequence[tuple[NDArray[np.uint8], NDArray[np.int64]]], weights: Tensor,
     ) -> None:  # fmt: skip
         self.arrays = {"weights": weights.numpy(), "how": np.zeros(6)}
-        for at, (hashes, block, of_block) in enumerate(zip(vocabularies, blocks, names, strict=True)):
-            encoded = [name.encode("utf-8", "replace") for name in of_block]
+        for at, (hashes, block, (text, ends)) in enumerate(zip(vocabularies, blocks, names, strict=True)):
             self.arrays[f"{at}.hashes"] = hashes.view(np.int64)
             self.arrays[f"{at}.scale"] = block.scale[:, 0].numpy()
-            self.arrays[f"{at}.names"] = np.frombuffer(b"".join(encoded) or b"\0", dtype=np.uint8)
-            self.arrays[f"{at}.name_ends"] = np.cumsum([0, *map(len, encoded)]).astype(np.int64)
+            self.arrays[f"{at}.names"] = text
+            self.arrays[f"{at}.name_ends"] = ends
 
     def _set_weights(self, best: Optimum, scaling: str, strength: float) -> None:
         self.arrays["weights"] = np.ascontiguousarray(best.weights.numpy())
@@ -381,51 +320,3 @@ def _log_count_ratios(block: Incidence, positive: Float[Tensor, "N C"]) -> Tenso
     others = block.sums(1 - positive) + 1
     ratio = (counts / counts.sum(0)).log() - (others / others.sum(0)).log()
     return ratio.abs()
-
-
-def _common(first: Any, second: Any) -> Any:
-    """The occurrences of the second texts whose n-grams the first text has too."""
-    one, other = (_keyed(found) for found in (first, second))
-    kept = np.isin(other, one)
-    return type(second)(second.text[kept], second.hashes[kept], second.begin[kept], second.end[kept])
-
-
-def _keyed(found: Any) -> Hashes:
-    return found.hashes * np.uint64(0x9E3779B97F4A7C15) + found.text.astype(np.uint64)  # type: ignore[no-any-return]
-
-
-def _name(names: list[str], found: Any, ngrams: Ngrams, vocabulary: Hashes) -> None:
-    """Name the n-grams of a vocabulary that have no name yet and occur here."""
-    places = columns_of(found.hashes, vocabulary)
-    columns, first = np.unique(places, return_index=True)
-    for column, place in zip(columns.tolist(), first.tolist(), strict=True):
-        if column >= 0 and not names[column]:
-            names[column] = ngrams.joined[found.begin[place] : found.end[place]]
-
-
-def _stacked(parts: Sequence[Rows]) -> Rows:
-    """The rows of several matrices in sequence."""
-    columns = np.concatenate([columns for columns, _, _ in parts])
-    lengths = np.concatenate([np.diff(offsets) for _, offsets, _ in parts])
-    counts = np.concatenate([counts for _, _, counts in parts])
-    return columns, np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64), counts
-
-
-def _block(parts: Sequence[Rows], scale: Tensor) -> Incidence:
-    """The matrix of several ones in sequence."""
-    columns, offsets, counts = _stacked(parts)
-    return Incidence(columns, offsets, scale, counts)
-
-
-def _chunks(texts: Iterable[Texts]) -> Iterator[list[Texts]]:
-    """Groups of texts with about `_CHARACTERS` characters each."""
-    chunk: list[Texts] = []
-    size = 0
-    for row in texts:
-        chunk.append(row)
-        size += sum(map(len, row)) + 2
-        if size >= _CHARACTERS:
-            yield chunk
-            chunk, size = [], 0
-    if chunk:
-        yield chunk

@@ -7,7 +7,7 @@ declares the attributes below. The rest of heed reads these attributes and never
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Literal
 
 from jaxtyping import Float, Int
@@ -17,6 +17,8 @@ from heed.core.config import Config
 from heed.core.errors import UsageError
 from heed.nn.contract import Head, Source, Trace
 from heed.nn.dropout_keys import DropoutKeys
+from heed.nn.recurrent import States
+from heed.statistical.derivation import Bitext, Derivation
 
 
 class ModelConfig(Config):
@@ -64,6 +66,10 @@ class Model(nn.Module):
         return ()
 
 
+MODELS: dict[str, type[Model]] = {}
+"""The models that a recipe can name by `model.kind`; `heed.models` adds those of heed."""
+
+
 class ReaderModel(Model):
     """A model that reads a whole source at once: it keeps the contract of `heed.nn.contract.Reader`.
 
@@ -74,6 +80,8 @@ class ReaderModel(Model):
     """Features of each position (D)."""
     num_added: int = 0
     """Positions that it reads before the first one of each row: traced attention has them, features do not."""
+    last_sizes: tuple[tuple[int, ...], ...] = ()
+    """Sizes of the states of each layer after the whole source, in readers that have a last state."""
 
     def token_vectors(self) -> nn.Parameter | None:
         """The vectors [V, D] of the tokens that it reads, which an output layer may share; None without any."""
@@ -90,6 +98,12 @@ class ReaderModel(Model):
     ) -> Float[Tensor, "B N D"]:
         """As `read`, after the features of the `num_added` positions before the first one."""
         return self.read(source, dropout_keys, trace)
+
+    def read_to_end(
+        self, source: Any, dropout_keys: DropoutKeys | None = None
+    ) -> tuple[Float[Tensor, "B S D"], tuple[States, ...]]:
+        """As `read`, and the states of the layers after the whole source, in models of `last_sizes`."""
+        return self.read(source, dropout_keys), ()
 
 
 class GenerativeModel(Model):
@@ -120,6 +134,26 @@ class GenerativeModel(Model):
         """
         kind = self.Config.model_fields["kind"].default
         raise UsageError(f"CTranslate2 does not have models of kind {kind}.")
+
+
+class DerivingModel(Model):
+    """A translator that searches by itself (`heed.statistical.derivation.Derives`), estimated from sentence pairs."""
+
+    count_based = True
+    needs_source = True
+    config: ModelConfig
+
+    @abstractmethod
+    def estimate(self, bitext: Bitext) -> None:
+        """Estimate everything, and tune the weights."""
+
+    @abstractmethod
+    def derive(self, source: Sequence[int], width: int, number: int) -> list[Derivation]:
+        """The best derivations with different targets, the best first, with `width` active hypotheses."""
+
+    @abstractmethod
+    def weights_by_name(self) -> Mapping[str, float]:
+        """The weight of each feature of its derivations."""
 
 
 class LanguageModel(GenerativeModel):

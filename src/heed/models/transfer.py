@@ -96,14 +96,19 @@ def embedding_name(config: ModelConfig) -> str:
 
 def require_reader(config: Any, needed: ModelConfig, where: str) -> None:
     """Raise UsageError unless a recipe's reader is the one that is transferred; dropout and the mix may differ."""
-    here, there = (_without_dropout(each.model_dump(exclude={"layers"})) for each in (config, needed))
+    here, there = (without_dropout(each.model_dump(exclude={"layers"})) for each in (config, needed))
     if here != there:
         names = sorted(name for name in {*here, *there} if here.get(name) != there.get(name))
         listed = ", ".join(f"{name} {there.get(name, 'none')} there, {here.get(name, 'none')} here" for name in names)
         raise UsageError(f"{where}: its reader differs from the recipe's ({listed}).")
 
 
-def _without_dropout(values: Any) -> Any:
-    if not isinstance(values, dict):
-        return values
-    return {name: _without_dropout(value) for name, value in values.items() if "dropout" not in name}
+def without_dropout(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """The values of a model's table but those of dropout, by their dotted keys."""
+    values: dict[str, Any] = {}
+    for name, value in table.items():
+        if isinstance(value, Mapping):
+            values |= without_dropout(value, f"{prefix}{name}.")
+        elif "dropout" not in name:
+            values[prefix + name] = value
+    return values

@@ -9,10 +9,9 @@ of McAllester.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Annotated, Any, Literal, Protocol, cast
 
-import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from pydantic import Field, model_validator
 from torch import Tensor, nn
@@ -21,13 +20,16 @@ from heed.core.config import KeyOf
 from heed.core.errors import UsageError
 from heed.models.model import GenerativeModel, ModelConfig, Shard
 from heed.nn.attention import ATTENTION, BEGINNING, Attention
+from heed.nn.causal_mixing import CAUSAL_MIXING, CausalMixing
 from heed.nn.contract import Recorder, TokenSource, Trace, Vocabularies, recorder_of
 from heed.nn.dropout_keys import DropoutKeys, dropout
 from heed.nn.embeddings import TokenEmbedding, embedding_weight
+from heed.nn.feed_forward import ACTIVATIONS, FeedForward
 from heed.nn.heads import LinearHead
-from heed.nn.states import AppendKV, CachedState, KeysValues, Memory, RowPositions
+from heed.nn.states import AppendKV, CachedState, Carry, KeysValues, Memory, RowPositions
 
-ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu, "silu": F.silu}
+DECODER_MIXING: dict[str, type[nn.Module]] = {"self_attention": Attention, **CAUSAL_MIXING}
+"""What a decoder block reads the earlier tokens with."""
 
 
 class TransformerConfig(ModelConfig):
@@ -53,6 +55,10 @@ class TransformerConfig(ModelConfig):
     """Normalise after the residual sum, as published, or before each sublayer."""
     attention: Annotated[str, KeyOf(ATTENTION)] = "multi_head"
     """The attention of all blocks."""
+    encoder_attention: Annotated[str, KeyOf(ATTENTION)] | None = None
+    """Another self-attention of the encoder's blocks; by default, `attention`."""
+    decoder_mixing: Annotated[str, KeyOf(DECODER_MIXING)] = "self_attention"
+    """How the decoder's blocks read the earlier tokens; all but "self_attention" carry one vector for each row."""
     activation: Annotated[str, KeyOf(ACTIVATIONS)] = "relu"
     """Activation of the feed-forward layers."""
     positions: Literal["interleaved", "half_split", "concatenated", "none"] = "interleaved"
@@ -78,8 +84,24 @@ class TransformerConfig(ModelConfig):
         return (
             f"a Transformer encoder-decoder ({self.norm}-norm) of {self.num_encoder_layers} + "
             f"{self.num_decoder_layers} layers, {self.d_model} features, {self.num_heads} heads and "
-            f"{self.d_ff:,} features inside the feed-forward layers"
+            f"{self.d_ff:,} features inside the feed-forward layers{self._variants()}"
         )
+
+    def _variants(self) -> str:
+        """What `encoder_attention` and `decoder_mixing` change, for `summary`."""
+        variants = [f"{self.encoder_attention} attention in the encoder"] if self.encoder_attention else []
+        if not self.decoder_attends:
+            variants.append(f"{self.decoder_mixing} in place of the decoder's self-attention")
+        return f", with {' and '.join(variants)}" if variants else ""
+
+    def encoder_block(self) -> TransformerConfig:
+        """The settings of the encoder's blocks."""
+        return self.model_copy(update={"attention": self.encoder_attention or self.attention})
+
+    @property
+    def decoder_attends(self) -> bool:
+        """Whether the decoder has keys and values of the earlier tokens, which need a mask."""
+        return self.decoder_mixing == "self_attention"
 
 
 class BlockConfig(Protocol):
@@ -97,24 +119,6 @@ class BlockConfig(Protocol):
 
 LAYER_NORM_EPSILON = 1e-5
 """PyTorch's own, added to the variance in layer normalisation."""
-
-
-class FeedForward(nn.Module):
-    """Two layers applied to each position: max(0, x W_1 + b_1) W_2 + b_2 (Vaswani et al. 2017, equation 2)."""
-
-    def __init__(self, d_model: int, d_ff: int, activation: str) -> None:
-        super().__init__()
-        self.expand = nn.Linear(d_model, d_ff)
-        self.contract = nn.Linear(d_ff, d_model)
-        self.activation = ACTIVATIONS[activation]
-        for linear in (self.expand, self.contract):
-            nn.init.xavier_uniform_(linear.weight)
-            nn.init.zeros_(linear.bias)
-
-    def forward(self, x: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
-        """The same shape."""
-        out: Tensor = self.contract(self.activation(self.expand(x)))
-        return out
 
 
 class Residual(nn.Module):
@@ -145,6 +149,12 @@ def _attention(config: BlockConfig) -> Attention:
     return ATTENTION[config.attention].in_block(config.d_model, config.num_heads, config.attention_dropout)
 
 
+def _decoder_mixing(config: TransformerConfig) -> Attention | CausalMixing:
+    if config.decoder_attends:
+        return _attention(config)
+    return CAUSAL_MIXING[config.decoder_mixing].in_block(config.d_model, config.d_ff, config.activation)
+
+
 class EncoderBlock(nn.Module):
     """Self-attention over the whole source, then the feed-forward layer."""
 
@@ -172,11 +182,11 @@ class EncoderBlock(nn.Module):
 
 
 class DecoderBlock(nn.Module):
-    """Causal self-attention, attention over the source, then the feed-forward layer."""
+    """Causal self-attention or another `decoder_mixing`, attention over the source, then the feed-forward layer."""
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
-        self.self_attention = _attention(config)
+        self.self_attention = _decoder_mixing(config)
         self.cross_attention = _attention(config)
         self.feed_forward = FeedForward(config.d_model, config.d_ff, config.activation)
         self.self_residual = Residual(config)
@@ -184,7 +194,7 @@ class DecoderBlock(nn.Module):
         self.feed_forward_residual = Residual(config)
 
     def forward(
-        self, x: Float[Tensor, "R T D"], append_kv: AppendKV, self_mask: Bool[Tensor, "..."] | None,
+        self, x: Float[Tensor, "R T D"], append_kv: AppendKV | Carry, self_mask: Bool[Tensor, "..."] | None,
         memory: KeysValues, memory_mask: Bool[Tensor, "B 1 1 S"] | None, positions: RowPositions,
         dropout_keys: DropoutKeys | None, trace: Trace | None = None, name: str = "",
     ) -> Float[Tensor, "R T D"]:  # fmt: skip
@@ -206,13 +216,41 @@ class DecoderBlock(nn.Module):
         return x
 
 
+def begin_blocks(
+    blocks: Iterable[DecoderBlock], encoded: Float[Tensor, "B S D"], mask: Bool[Tensor, "B S"], rows_per_source: int,
+    reserve: int, dropout_keys: DropoutKeys | None,
+) -> CachedState:  # fmt: skip
+    """The state of decoder blocks before the first token, with `rows_per_source` rows for each source."""
+    memory = Memory(tuple(block.cross_attention.project(encoded) for block in blocks), mask, rows_per_source)
+    caches = tuple(block.self_attention.empty_cache(memory.num_rows, reserve, encoded) for block in blocks)
+    return CachedState(caches, RowPositions(), memory, dropout_keys)
+
+
+def advance_blocks(
+    blocks: Iterable[DecoderBlock], x: Float[Tensor, "R T D"], state: CachedState, trace: Trace | None
+) -> tuple[Float[Tensor, "R T D"], CachedState]:
+    """The features of decoder blocks for the vectors of the next tokens, and the state after them."""
+    columns, dropout_keys = state.columns, state.dropout_keys
+    attends = any(isinstance(block.self_attention, Attention) for block in blocks)
+    self_mask = columns.causal_mask(x.shape[1], x.device) if attends else None
+    memory_mask, num_tokens = state.memory.attention_mask(), x.shape[1]
+    appending = [cache.appending(columns.length) for cache in state.caches]
+    for index, (block, append_kv) in enumerate(zip(blocks, appending, strict=True)):
+        x = block(
+            x, append_kv, self_mask, state.memory.layers[index], memory_mask, columns,
+            dropout_keys and dropout_keys.fold(1 + index), trace, f"decoder.{index}",
+        )  # fmt: skip
+    caches = tuple(append_kv.cache for append_kv in appending)
+    return x, CachedState(caches, columns.after(num_tokens), state.memory, dropout_keys)
+
+
 class TransformerEncoder(nn.Module):
     """Encoder of self-attention blocks: a reader (`heed.nn.contract.Reader`)."""
 
     def __init__(self, config: TransformerConfig, embedding: TokenEmbedding) -> None:
         super().__init__()
         self.embedding = embedding
-        self.blocks = nn.ModuleList(EncoderBlock(config) for _ in range(config.num_encoder_layers))
+        self.blocks = nn.ModuleList(EncoderBlock(config.encoder_block()) for _ in range(config.num_encoder_layers))
         self.norm = nn.LayerNorm(config.d_model) if config.norm == "pre" else nn.Identity()
 
     def read(
@@ -257,7 +295,7 @@ class Transformer(GenerativeModel):
         """The blocks; before each decoder block its attention to the source, which `start` uses alone."""
         for block in self.encoder.blocks:
             yield block, ()
-        for block in cast(Iterable[DecoderBlock], self.blocks):
+        for block in self._blocks:
             yield block.cross_attention, ("project",)
             yield block, ()
 
@@ -272,33 +310,28 @@ class Transformer(GenerativeModel):
         if source is None:
             raise ValueError("a translation model needs a source")
         encoded = self.encoder.read(source, dropout_keys and dropout_keys.fold(1))
-        blocks = cast(Sequence[DecoderBlock], self.blocks)
-        layers = tuple(block.cross_attention.project(encoded) for block in blocks)
-        memory = Memory(layers, source.mask, rows_per_source)
-        caches = tuple(block.self_attention.empty_cache(memory.num_rows, reserve or 0, encoded) for block in blocks)
         row_keys = dropout_keys and dropout_keys.fold(2).repeat(rows_per_source)
-        return CachedState(caches, RowPositions(), memory, row_keys)
+        return begin_blocks(self._blocks, encoded, source.mask, rows_per_source, reserve or 0, row_keys)
 
     def advance(
         self, ids: Int[Tensor, "B T"], state: CachedState, trace: Trace | None = None
     ) -> tuple[Float[Tensor, "B T D"], CachedState]:
         columns, dropout_keys = state.columns, state.dropout_keys
         x = self.embedding(ids, dropout_keys and dropout_keys.fold(0), columns.length, columns.first)
-        self_mask = columns.causal_mask(ids.shape[1], ids.device)
-        memory_mask = state.memory.attention_mask()
-        appending = [AppendKV(cache, columns.length) for cache in state.caches]
-        for index, (block, append_kv) in enumerate(zip(self.blocks, appending, strict=True)):
-            x = block(
-                x, append_kv, self_mask, state.memory.layers[index], memory_mask, columns,
-                dropout_keys and dropout_keys.fold(1 + index), trace, f"decoder.{index}",
-            )  # fmt: skip
-        caches = tuple(append_kv.cache for append_kv in appending)
-        return self.norm(x), CachedState(caches, columns.after(ids.shape[1]), state.memory, dropout_keys)
+        x, state = advance_blocks(self._blocks, x, state, trace)
+        return self.norm(x), state
+
+    @property
+    def _blocks(self) -> Iterable[DecoderBlock]:
+        return cast(Iterable[DecoderBlock], self.blocks)
 
     def ctranslate2_specification(self, num_positions: int) -> Any:
-        """As the base class. Raises UsageError for another attention than multi-head attention."""
+        """As the base class. Raises UsageError for another attention than multi-head attention, or in its place."""
         from heed.models.ctranslate2 import transformer_specification
 
-        if self.config.attention != "multi_head":
-            raise UsageError(f"CTranslate2 does not have the attention {self.config.attention!r}.")
+        for attention in (self.config.attention, self.config.encoder_block().attention):
+            if attention != "multi_head":
+                raise UsageError(f"CTranslate2 does not have the attention {attention!r}.")
+        if not self.config.decoder_attends:
+            raise UsageError(f"CTranslate2 does not have decoders with {self.config.decoder_mixing!r}.")
         return transformer_specification(self, num_positions)

@@ -76,7 +76,9 @@ class TokenEmbedding(nn.Module):
         self.register_buffer("positions", self.table(256), persistent=False)
 
     def table(self, num_positions: int) -> Tensor:
-        """The encodings of the first positions, `[P, size]`."""
+        """The encodings of the first positions, `[P, size]`; none if they are not used."""
+        if self.kind == "none":
+            return torch.empty(0, self.position_size)
         return POSITIONS.get(self.kind, interleaved)(num_positions, self.position_size)
 
     def _encodings(self, index: Tensor, last: int) -> Tensor:

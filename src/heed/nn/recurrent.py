@@ -14,8 +14,9 @@ from collections.abc import Callable
 from typing import ClassVar
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from heed.nn.dropout_keys import DropoutKeys
 from heed.nn.packing import is_packed
@@ -61,6 +62,11 @@ class Cell(nn.Module, ABC):
     def zeros(self, num_rows: int) -> States:
         """The state before the first step."""
         return (self.input.bias.new_zeros(num_rows, self.hidden_size),)
+
+    @property
+    def state_sizes(self) -> tuple[int, ...]:
+        """The sizes of the parts of a state."""
+        return tuple(part.shape[1] for part in self.zeros(0))
 
     @abstractmethod
     def step(self, x: Float[Tensor, "B G"], states: States, *products: Product) -> States:
@@ -206,6 +212,45 @@ def unroll(
     return torch.stack(outputs), states
 
 
+def unroll_rows(
+    cell: Cell, x: Float[Tensor, "B S I"], mask: Bool[Tensor, "B S"]
+) -> tuple[Float[Tensor, "B S N"], States]:
+    """Read rows from the beginning; padding, at the end of a row, is not read: each state is that after its last step.
+
+    The outputs at padding are undefined.
+    """
+    states = cell.zeros(len(x))
+    if bool(mask.all()):
+        out, states = unroll(cell, x.transpose(0, 1), states)
+        return out.transpose(0, 1), states
+    if cell.fuses(x):
+        return _fused_rows(cell, x, states, mask.sum(1))
+    products = [repeated_product(linear, x.shape[1]) for linear in cell.recurrents()]
+    outputs = []
+    for gates, is_real in zip(cell.input(x).unbind(1), mask.unbind(1), strict=True):
+        after = cell.step(gates, states, *products)
+        states = tuple(torch.where(is_real[:, None], new, old) for new, old in zip(after, states, strict=True))
+        outputs.append(states[0])
+    return torch.stack(outputs, 1), states
+
+
+def _fused_rows(
+    cell: Cell, x: Float[Tensor, "B S I"], states: States, lengths: Int[Tensor, " B"]
+) -> tuple[Float[Tensor, "B S N"], States]:
+    """As `unroll_rows`, by PyTorch's kernel for packed sequences."""
+    assert cell.kernel is not None
+    packed = pack_padded_sequence(x, lengths.cpu(), batch_first=True, enforce_sorted=False)
+    weights = [cell.input.weight, cell.recurrent.weight, cell.input.bias, cell.recurrent.bias]
+    before = tuple(state[None].to(x.dtype) for state in states)
+    data, *after = cell.kernel(
+        packed.data, packed.batch_sizes, before if len(before) > 1 else before[0], weights, True, 1, 0.0,
+        torch.is_grad_enabled(), False,
+    )  # fmt: skip
+    out, _ = pad_packed_sequence(packed._replace(data=data), batch_first=True, total_length=x.shape[1])
+    order = packed.unsorted_indices
+    return out, tuple(new[0, order].to(old.dtype) for new, old in zip(after, states, strict=True))
+
+
 def _fused(
     cell: Cell, x: Float[Tensor, "T B I"], states: States, dropout: float, dropout_keys: DropoutKeys | None
 ) -> tuple[Float[Tensor, "T B N"], States]:
@@ -236,13 +281,13 @@ class Bidirectional(nn.Module):
         self, x: Float[Tensor, "B S E"], mask: Bool[Tensor, "B S"]
     ) -> tuple[Float[Tensor, "B S C"], Float[Tensor, "B N"]]:
         """The concatenated h of both directions at each position (C = 2 N), and the last h of right-to-left."""
-        order = _reversed_positions(mask)[..., None]
+        order = reversed_positions(mask)[..., None]
         forward = _read(self.left_to_right, x)
         backward = _read(self.right_to_left, x.take_along_dim(order, dim=1)).take_along_dim(order, dim=1)
         return torch.cat((forward, backward), dim=-1), backward[:, 0]
 
 
-def _reversed_positions(mask: Bool[Tensor, "B S"]) -> Tensor:
+def reversed_positions(mask: Bool[Tensor, "B S"]) -> Tensor:
     """`[B, S]`: the real positions of each row from its last to its first, then those of the padding in order."""
     positions = torch.arange(mask.shape[1], device=mask.device)
     return torch.where(mask, mask.sum(1, keepdim=True) - 1 - positions, positions)

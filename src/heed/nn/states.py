@@ -1,10 +1,10 @@
 """Decoder states and the parts they are made of: encoder memory, key-value caches and row positions.
 
 `RowState` selects, joins and detaches any state field by field. `Memory` holds what was computed from each source,
-shared by the rows of that source, `KeyValueCache` holds one block's keys and values of the tokens so far, and
-`RowPositions` says in which columns the tokens of each row are. Caches are aligned at the right: the newest token of
-every row is in the last column, and a row that began later has empty columns on its left. So appending is the same for
-rows of any length.
+shared by the rows of that source, `KeyValueCache` holds one block's keys and values of the tokens so far, or
+`CarriedVector` one vector instead, and `RowPositions` says in which columns the tokens of each row are. Caches are
+aligned at the right: the newest token of every row is in the last column, and a row that began later has empty columns
+on its left. So appending is the same for rows of any length.
 """
 
 from __future__ import annotations
@@ -251,6 +251,10 @@ class KeyValueCache(RowState):
             keys, values = F.pad(keys, (0, 0, num_empty, 0)), F.pad(values, (0, 0, num_empty, 0))
         return KeyValueCache(keys, values)
 
+    def appending(self, length: int) -> AppendKV:
+        """This cache, of which `length` columns are used, during one `advance`."""
+        return AppendKV(self, length)
+
 
 class AppendKV:
     """One block's cache during one `advance`: a call appends keys and values, and returns all of them.
@@ -269,10 +273,32 @@ class AppendKV:
 
 
 @dataclass(frozen=True)
-class CachingState(RowState, ABC):
-    """Base of states with a key-value cache for each block and the columns of each row in these caches."""
+class CarriedVector(RowState):
+    """One block's vector of each row, which takes the place of the keys and values of its tokens. It has no columns."""
 
-    caches: tuple[KeyValueCache, ...]
+    vector: Float[Tensor, "B D"]
+
+    def columns(self, begin: int, end: int, num_empty: int = 0) -> CarriedVector:
+        """Itself, whatever the columns."""
+        return self
+
+    def appending(self, length: int) -> Carry:
+        """This vector during one `advance`, after `length` columns."""
+        return Carry(self)
+
+
+class Carry:
+    """One block's vector during one `advance`; afterwards `cache` is the one that the next state holds."""
+
+    def __init__(self, cache: CarriedVector) -> None:
+        self.cache = cache
+
+
+@dataclass(frozen=True)
+class CachingState(RowState, ABC):
+    """Base of states with a cache for each block and the columns of each row in these caches."""
+
+    caches: tuple[KeyValueCache | CarriedVector, ...]
     columns: RowPositions
 
     @property

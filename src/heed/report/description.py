@@ -12,6 +12,7 @@ from heed.run import Run
 
 _TOKENIZERS = {
     "bpe": "byte-pair encoding", "unigram": "a unigram tokenizer", "wordpiece": "WordPiece", "word": "words",
+    "open-word": "words and the bytes of rare ones",
     "character": "characters", "byte": "bytes", "char-bigram": "pairs of characters",
 }  # fmt: skip
 _TOKENIZER_PAPERS = {

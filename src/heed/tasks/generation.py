@@ -23,6 +23,7 @@ from heed.nn.contract import Autoregressive, PairedHead, Smoothing, State, Vocab
 from heed.nn.dropout_keys import DropoutKeys
 from heed.nn.state_io import renewed
 from heed.tasks.predictor import Combination
+from heed.tasks.scheduled_sampling import read_partly_own, truth_probability
 from heed.tasks.task import Loss, Task
 from heed.text.vocabulary import Vocabulary
 
@@ -56,7 +57,8 @@ class GenerationTask(Task):
         alpha = self.recipe.training.r_drop
         if alpha and dropout_keys is not None:
             return r_drop_loss(model, batch, smoothing, dropout_keys, alpha)
-        return chain_rule_loss(model, batch, smoothing, dropout_keys, before)
+        truth = truth_probability(self.recipe.training, self.update)
+        return chain_rule_loss(model, batch, smoothing, dropout_keys, before, truth)
 
     def trial_batch(self, vocabularies: Vocabularies, length: float, processes: int) -> Batch:
         tokens_per_batch = self.recipe.training.tokens_per_batch
@@ -81,16 +83,21 @@ def chain_rule_loss(
     smoothing: Smoothing,
     dropout_keys: DropoutKeys | None,
     before: State | None = None,
+    truth: float = 1.0,
 ) -> Loss:
     """Cross-entropy of each target token under teacher forcing: one `advance` and the head's fused loss.
 
     Rows start from the state `before`, if given, with the dropout keys of this update (truncated back-propagation).
+    With `truth` below 1, positions read their true predecessor with this probability (scheduled sampling).
     """
     rows = 1 if batch.source is not None else batch.tgt_in.shape[0]
     state = model.start(batch.source, rows, dropout_keys=dropout_keys)
     if before is not None:
         state = renewed(before, state)
-    features, after = model.advance(batch.tgt_in, state)
+    read = batch.tgt_in
+    if truth < 1 and dropout_keys is not None:
+        read = read_partly_own(model, read, state, dropout_keys, truth)
+    features, after = model.advance(read, state)
     sums = model.head.loss(features, batch.tgt_out, batch.tgt_mask, smoothing)
     return Loss(*sums, after.detach() if batch.segment is not None else None)
 

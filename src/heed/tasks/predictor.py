@@ -20,6 +20,7 @@ from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import SearchOptions
 from heed.decoding.scoring import TextScorer, TokenScores
 from heed.decoding.translator import ModelTranslator
+from heed.statistical.derivation import Derivation
 from heed.tasks.embedding import (
     Neighbourhood,
     Pooling,
@@ -251,6 +252,14 @@ class Predictor:
         """Translate several texts, and return scores, tokens and alternatives too."""
         raise self._cannot("translate")
 
+    def derivations(self, text: str, width: int, number: int) -> list[Derivation]:
+        """The best derivations of a text, by a translator that derives, with `width` active hypotheses."""
+        raise self._cannot("derive")
+
+    def derivation_weights(self) -> Mapping[str, float]:
+        """The weight of each feature of derivations."""
+        raise self._cannot("derive")
+
     def generate(self, prompt: str = "", options: SearchOptions | None = None) -> list[str]:
         """Continue a prompt."""
         raise self._cannot("generate")
@@ -318,6 +327,10 @@ class Predictor:
     def adapting_scorer(self, options: Mapping[str, Any]) -> TextScorer:
         """A scorer with a model that adapts to the text; the weights must not be packed."""
         raise self._cannot("generate", "--dynamic")
+
+    def distill(self, folder: Path, options: SearchOptions, quiet: bool = False) -> Mapping[str, object]:
+        """Write a student's training data into a folder, and return the keys of its recipe that name them."""
+        raise self._cannot("distill")
 
     def calibrate(self, options: SearchOptions) -> Any:
         """Learn the confidence of outputs from the validation data, and write it into the run folder."""

@@ -212,11 +212,15 @@ def copy_seen(run: Path, folder: Path) -> None:
 
 
 def add_seen(folder: Path, init: Path) -> None:
-    """Add the training rows of the run `init` to those of a fine-tuned run; without a record of them, delete both."""
+    """Add the training rows of the run `init` to those of a fine-tuned run; without a record of them, delete both.
+
+    A run of texts that begins from a translator has seen both sides of its pairs: the encoder read one, and was
+    trained to predict the other.
+    """
     ours, theirs = RunFiles(folder), RunFiles(init)
     lines, lines_before = LineHashes.open(ours, LINES_SEEN), LineHashes.open(theirs, LINES_SEEN)
     if lines is not None and lines_before is not None:
-        lines.united(lines_before).write(ours, LINES_SEEN)
+        lines.united(lines_before.as_read_by(lines)).write(ours, LINES_SEEN)
     else:
         ours.remove(LINES_SEEN)
     words, words_before = WordCounts.read(ours, WORDS_SEEN), WordCounts.read(theirs, WORDS_SEEN)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Literal
 
 from heed.decoding.words import Token, Word, continues_word, word_slices
@@ -11,6 +12,7 @@ from heed.nn.contract import Trace
 from heed.tasks.predictor import Explanation, Prediction
 from heed.text.tokenizers import Tokenizer
 from heed.text.vocabulary import EOS_ID
+from heed.text.words import Word as Place
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,20 @@ class Lattice:
 
 
 @dataclass(frozen=True)
+class SpanMarginals:
+    """Where an answer is in a context, over all spans that it may be."""
+
+    first: int
+    """The number of the context's first word among the words of the text."""
+    starts: tuple[float, ...]
+    """The probability that the answer begins with each word of the context [W]."""
+    ends: tuple[float, ...]
+    """The probability that it ends with each [W]."""
+    none: float | None
+    """The probability that there is no answer; None if there always is one."""
+
+
+@dataclass(frozen=True)
 class Reading:
     """A text as a reader read it."""
 
@@ -41,6 +57,14 @@ class Reading:
     """The answers to the whole text, the most probable one first; none for answers at each word."""
     explanation: Explanation | None = None
     lattice: Lattice | None = None
+    spans: SpanMarginals | None = None
+
+
+def spelled_words(text: str, places: Sequence[Place]) -> list[Word]:
+    """The words of a text, which has them at these places, each with the blanks around it."""
+    ends = [*(place.start for place in places[1:]), len(text)]
+    spelled = (text[begin:end] for begin, end in pairwise([0, *ends]))
+    return [Word(each, "word", None, (Token(each, False),)) for each in spelled]
 
 
 def text_words(tokenizer: Tokenizer, ids: Sequence[int], has_begin: bool) -> tuple[tuple[Word, ...], tuple[slice, ...]]:

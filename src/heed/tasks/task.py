@@ -120,9 +120,13 @@ class Task(ABC):
     refuses_unknown: ClassVar[bool] = True
     """Whether a training stops if too much of the validation text is unknown to the vocabulary, as it does not for
     readers of words that have other features of unknown words."""
+    can_read_own: ClassVar[bool] = False
+    """Whether its models can read their own predictions in training (scheduled sampling)."""
     chosen_anew: ClassVar[tuple[str, ...]] = ()
     """Recipe keys that fine-tuning does not inherit, but chooses for the new data."""
 
+    update: int = 0
+    """Number of the current update, for losses that change with it; the training loop sets it."""
     moving_nll: float | None = None
     """Moving average of -log p (nats) of a target over the updates so far, for losses that compare with it; the
     training loop sets it. None before the first update."""
@@ -229,6 +233,10 @@ class Task(ABC):
     def sequences(self) -> Iterable[Sequence[int]]:
         """All training targets, for count-based models. Raises UsageError if the task has no count-based models."""
         raise UsageError(f"the task {self.name} has no count-based models.")
+
+    def estimate(self, model: Any) -> None:
+        """Estimate a count-based model from the training data, without the training loop."""
+        model.estimate(self.sequences())
 
     @abstractmethod
     def loss(

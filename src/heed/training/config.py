@@ -59,6 +59,13 @@ class TrainingConfig(Config):
     """Convention of label smoothing (see heed.nn.heads)."""
     r_drop: float = Field(default=0.0, ge=0)
     """α of R-Drop, which makes two passes with different dropout agree; about twice the time (0: off)."""
+    truth_probability: float = Field(default=1.0, ge=0, le=1)
+    """Scheduled sampling: final probability that a position reads the true token before it, and not one that the model
+    predicts (1: always the truth, teacher forcing)."""
+    truth_decay: Literal["linear", "exponential", "inverse_sigmoid"] = "inverse_sigmoid"
+    """How this probability falls from 1 (see heed.tasks.scheduled_sampling)."""
+    truth_decay_updates: float = Field(default=1000.0, ge=1)
+    """k of the decay, in updates: linear 1 - i/k, exponential e^(-i/k), inverse sigmoid k / (k + e^(i/k))."""
     freeze: Literal["none", "embeddings", "reader"] = "none"
     """For a reader with a head: keep the vectors of tokens, or the whole reader, as they are at the beginning."""
     unfreeze_every: float = Field(default=0.0, ge=0)

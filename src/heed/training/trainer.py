@@ -111,7 +111,7 @@ class Trainer:
             sum(batch.num_real for batch in batches),
         )
         divisor = max(1.0, num_targets) if self.config.reduction == "mean" else 1.0
-        self.task.moving_nll = self.progress.moving_nll
+        self.task.update, self.task.moving_nll = step, self.progress.moving_nll
         sums = self.gradients.accumulate(step, batches, divisor, self.progress, self.carried)
         loss_sum, nll_sum = self.ranks.sums(sums.loss, sums.nll)
         if self._update(step, batches):

@@ -1,12 +1,13 @@
 // The page of one inspection. Its data is in the element `data` of the file.
 
 import { el } from "./dom.js";
+import { derivationView } from "./derivation.js";
 import { captionView } from "./glances.js";
 import { readerView } from "./reader.js";
 import { inspectionView } from "./view.js";
 
 const { model, inspection, made_by: madeBy } = JSON.parse(document.getElementById("data").textContent);
-const TITLES = { translation: "Inside a translation", image: "Inside a caption" };
+const TITLES = { translation: "Inside a translation", derivation: "Inside a translation", image: "Inside a caption" };
 const { source, target } = model.languages;
 const direction = source && target ? `${source} → ${target}` : target;
 document
@@ -23,6 +24,7 @@ document
   );
 const views = {
   image: () => captionView(inspection.caption, () => el("img", { src: inspection.image, alt: "" })),
+  derivation: () => derivationView(inspection),
   reader: () => readerView(inspection, model.languages),
 };
 const warnings = inspection.task in views ? [] : [

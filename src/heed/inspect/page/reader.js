@@ -6,6 +6,7 @@ import { el, percent, setNumber, visible } from "./dom.js";
 import { attentionOf, heatMapView } from "./heat_map.js";
 import { latticeView } from "./lattice.js";
 import { sentenceView } from "./sentence.js";
+import { spansView } from "./spans.js";
 import { tabView } from "./view.js";
 import { layerChoices, matrixOf } from "./weights.js";
 
@@ -29,7 +30,7 @@ export function readerView(data, languages) {
   const predicts = data.target.some(hasChoices);
   const views = [
     ...(data.lattice ? [["Tags", unchanging(latticeView(data, data.target.filter(isText)))]] : []),
-    ...(data.answers.length && !data.lattice ? [["Answer", unchanging(answerView(data))]] : []),
+    ...(data.answers.length && !data.lattice ? [["Answer", unchanging(data.spans ? spansView(data) : answerView(data))]] : []),
     ...(predicts ? [["Likely words", choicesView(data, languages, state)]] : []),
     ...(attention ? [["Attention", heatMapView(data, languages, state, () => paint())]] : []),
   ];

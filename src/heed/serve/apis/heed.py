@@ -161,6 +161,8 @@ class HeedApi:
                 return await self.service.jobs.run(request, lambda job: job.call(read).to_json())
             return await self._call(request, model, text, lambda: inspect_text(model.translator, text).to_json())
         model, source = self.catalogue.model(body.model, "translate"), body.source or ""
+        if model.can("derive"):
+            raise ApiError(400, "This model has derivations and no attention: see `heed inspect` for them.", "model")
         translator = _translator(model, body)
         options = TranslateOptions(body.nbest or 1, body.beam_size).search_options(model.options)  # as for translating
         if body.nbest is None and not options.sample:

@@ -140,7 +140,7 @@ class ServedModel:
     @cached_property
     def attends(self) -> bool:
         """Whether it has attention to its source. Call it from the thread that owns the model."""
-        if not self.can("translate"):
+        if not self.can("translate") or self.can("derive"):
             return False
         trace, _, _ = self.translator.trace("1", "1")
         return any(name.endswith("cross") for name in trace.weights)
@@ -154,10 +154,9 @@ class ServedModel:
     def warm_up(self) -> None:
         """Run it once."""
         if self.can("translate"):
+            short = {} if self.can("derive") else {"max_tokens": 2, "min_tokens": 0}
             for direction in self.directions:
-                direction.translator.translate(
-                    ["1"], self.options.model_copy(update={"max_tokens": 2, "min_tokens": 0})
-                )
+                direction.translator.translate(["1"], self.options.model_copy(update=short))
             _ = self.attends
         elif not self.searches:
             self.loaded.warm_up()

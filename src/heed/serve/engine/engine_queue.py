@@ -15,7 +15,6 @@ from contextlib import suppress
 from typing import Any
 
 from heed.core.environment import num_cpus
-from heed.decoding.ctranslate2_engine import can_search
 from heed.serve.engine.scheduler import SEARCH_INDEPENDENT, Ticket
 from heed.serve.errors import ApiError
 
@@ -56,7 +55,7 @@ class EngineQueue:
     @staticmethod
     def takes(ticket: Ticket) -> bool:
         """Whether an engine may search for the ticket."""
-        return ticket.engine is not None and can_search(ticket.options)
+        return ticket.engine is not None and bool(ticket.engine.can_search(ticket.options))
 
     @property
     def num_waiting(self) -> int:

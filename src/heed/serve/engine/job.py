@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import TimeoutError as FutureTimeout
 from functools import partial
 from queue import Empty, SimpleQueue
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from heed.core.errors import HeedError
 from heed.decoding.alignment import links_of_pairs
@@ -76,7 +76,7 @@ class Job:
         """Translate texts with one model. The worker batches the searches with those of all other requests."""
 
         def find(requests: Sequence[Request], options: SearchOptions) -> dict[Request, Hypothesis]:
-            return self.find(step.name, step.translator, requests, options, watch, step.engine)
+            return self.find(step.name, _model_of(step), requests, options, watch, step.engine)
 
         hypotheses = step.translator.searched_by(find).translate(texts, options, constraints)
         for hypothesis in hypotheses:
@@ -99,7 +99,7 @@ class Job:
 
     def links(self, step: Step, pairs: Sequence[tuple[str, str]]) -> Sequence[Links]:
         """Word links between texts and one model's translations."""
-        return self.call(partial(links_of_pairs, step.translator, pairs))
+        return self.call(partial(links_of_pairs, _model_of(step), pairs))
 
     def call(self, work: Callable[[], T]) -> T:
         """Run something else that needs a model in the worker's thread. Raises what it raises."""
@@ -218,3 +218,8 @@ class Job:
             ) from failure
         assert not isinstance(outcome, Exception)
         return translator.best_of(outcome, options)
+
+
+def _model_of(step: Step) -> ModelTranslator:
+    """The translator of a step; the server opens its runs with PyTorch."""
+    return cast(ModelTranslator, step.translator)

@@ -10,6 +10,14 @@ export function readPanel(served, modelInUse) {
   const state = { model: models[0] };
   const work = latest();
   const box = alertBox();
+  const question = el("input", {
+    id: "to-ask",
+    type: "text",
+    dir: "auto",
+    autocomplete: "off",
+    onkeydown: (event) => event.key === "Enter" && !event.isComposing && read(),
+  });
+  const asked = el("label", { class: "field asked" }, el("span", {}, "Question"), question);
   const area = el("textarea", {
     id: "to-read",
     dir: "auto",
@@ -20,25 +28,27 @@ export function readPanel(served, modelInUse) {
   const view = el("div", {});
   const label = el("label", { class: "hidden", for: "to-read" }, "Text to look into");
   const go = el("button", { type: "button", class: "button main", onclick: read }, "Look inside");
-  const pane = el("div", { class: "pane" }, label, area, hint, el("div", { class: "controls" }, go));
+  const pane = el("div", { class: "pane" }, asked, label, area, hint, el("div", { class: "controls" }, go));
   const card = el("div", { class: "card" }, modelChoice(models, state, modelInUse, chosen), pane, box.node);
   chosen();
   return {
     node: el("div", {}, card, view),
-    focus: () => area.focus(),
+    focus: () => (asked.hidden ? area : question).focus(),
     shown: () => modelInUse(state.model.name),
   };
 
-  /** Of models that can read, only masked language models score texts. */
+  /** Of models that can read, only masked language models score texts, and only some answer questions about them. */
   function chosen() {
+    asked.hidden = !state.model.abilities.includes("extract");
     hint.hidden = !state.model.abilities.includes("score");
     view.replaceChildren();
   }
 
   function read() {
     box.clear();
-    const text = area.value.trim();
-    if (!text) {
+    const context = area.value.trim();
+    const text = asked.hidden ? context : JSON.stringify({ question: question.value.trim(), context });
+    if (!context || (!asked.hidden && !question.value.trim())) {
       work.stop();
       view.replaceChildren();
       return;

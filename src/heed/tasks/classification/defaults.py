@@ -30,7 +30,16 @@ _DOCUMENTS: Chosen = {
     "data.max_tokens": (2000, "the rest of a longer document is read by the linear model only"),
     "data.normaliser.strip_control": (False, "line breaks end sentences"),
 }
+_READERS = {
+    1: ("cnn", "filters over short windows of tokens; --model.kind=linear is the linear model alone"),
+    2: (
+        "decomposable_attention",
+        "each token is compared with the other text; --model.kind=linear is the linear model alone",
+    ),
+}
+"""The reader of one text, and of a pair."""
 _POOLING = {
+    "decomposable_attention": ("max", "the strongest comparison in each text"),
     "cnn": ("max", "the strongest window of each filter, as in the paper"),
     "elmo": ("concat", "the end of the text, the maximum and the mean, as in ULMFiT"),
     "bag": ("mean", "the mean of all vectors, as in the paper"),
@@ -41,7 +50,8 @@ def choose_classifier(stats: CorpusStats, machine: Machine, given: Mapping[str, 
     """Choose a reader with a head and a linear model, around the keys `given`."""
     answer = next((kind for kind in KINDS if stats.measured.get(f"kind_{kind}")), "label")
     answer = str(given.get("data.answer", answer))
-    kind = str(given.get("model.kind", "cnn"))
+    default = _READERS[2 if stats.measured.get("num_texts") == 2 else 1]
+    kind = str(given.get("model.kind", default[0]))
     chosen: Chosen = {
         **_held_out(stats, given),
         "data.answer": (answer, f"{stats.measured.get('num_labels', 0):,.0f} different labels"),
@@ -56,7 +66,7 @@ def choose_classifier(stats: CorpusStats, machine: Machine, given: Mapping[str, 
             "model.kind": (kind, "given"),
         }
         return without({**chosen, **words}, given)
-    chosen |= _neural(stats, machine, given, kind)
+    chosen |= _neural(stats, machine, given, kind) | {"model.kind": (kind, default[1])}
     if kind in MODELS and MODELS[kind].source == "documents":
         chosen |= _DOCUMENTS
     return without(chosen, given)
@@ -83,7 +93,6 @@ def _neural(stats: CorpusStats, machine: Machine, given: Mapping[str, Any], kind
         "data.max_tokens": (512 if is_long else 256, "the rest of a longer text is read by the linear model only"),
         "tokenizer.kind": ("bpe", "byte-level: nothing is unknown"),
         "tokenizer.vocab_size": vocab_size,
-        "model.kind": (kind, "filters over short windows of tokens; --model.kind=linear is the linear model alone"),
         "head.pooling": _POOLING.get(kind, ("attention", "weights that are learned")),
         "training.precision": (machine.precision, machine.bfloat16_speed),
         "training.tokens_per_batch": (batch, "fits into memory, with enough updates"),

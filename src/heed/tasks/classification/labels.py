@@ -87,8 +87,9 @@ class Labels:
             values = np.array([row[0] for row in ids], dtype=np.uint32).view(np.float32)
             return torch.from_numpy(values.copy())[:, None]
         targets = torch.zeros(len(ids), len(self))
-        for row, numbers in zip(targets, ids, strict=True):
-            row[[int(number) for number in numbers]] = 1
+        places = [(row, int(number)) for row, numbers in enumerate(ids) for number in numbers]
+        if places:
+            targets[tuple(torch.tensor(places).T)] = 1
         return targets
 
     def answer(self, probabilities: Sequence[float]) -> str:

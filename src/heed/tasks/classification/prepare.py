@@ -119,7 +119,8 @@ def examples(recipe: Any, labels: Labels, valid: list[prepare.Row]) -> Examples:
     """The training and validation texts for the linear model, read from the table again."""
     held = held_rows(recipe, labels.kind == "number")
     rows = TableRows(recipe.data, recipe.data.table)
-    full = targets_of(labels, [labels.written(of_row) for _, of_row in training_rows(rows, held)])
+    written = (labels.written(of_row) for _, of_row in training_rows(rows, held))
+    full = torch.cat([targets_of(labels, []), *(targets_of(labels, chunk) for chunk in prepare.chunks(written))])
     columns = labels.link.columns(len(labels))
     return Examples(
         lambda: (texts for texts, _ in training_rows(rows, held)), full[:, -columns:].contiguous(),

@@ -58,8 +58,8 @@ class Encoding:
         rows = []
         for parts in zip(*columns, strict=True):
             row: list[int] = []
-            for part in parts:
-                row += [*([Vocabulary.eos_id] if row else []), *part[:each]]
+            for number, part in enumerate(parts):
+                row += [*([Vocabulary.eos_id] if number else []), *part[:each]]
             rows.append(row)
         return rows
 

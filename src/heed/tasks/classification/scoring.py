@@ -20,7 +20,7 @@ from heed.tasks.classification.report import report_sections
 from heed.tasks.classification.rows import split
 from heed.tasks.classification.scores import statistics_of
 from heed.tasks.prepare import VALID, Row, read_valid
-from heed.text.readers.labelled import LabelledTable, open_labelled
+from heed.text.readers.labelled import LabelledTable, open_labelled, possible_headings
 
 
 def read_test(predictor: Any, table: Path) -> list[Row]:
@@ -43,12 +43,10 @@ def read_test(predictor: Any, table: Path) -> list[Row]:
 def test_table(predictor: Any, table: Path, with_labels: bool = True) -> LabelledTable:
     """A table with the columns that the run was trained on, if it has these headings."""
     data, columns = predictor.run.recipe.data, predictor.labels.columns
-    plain = LabelledTable(table, (), None, data.label_separator)
     if not columns:
         given = tuple(data.text_column), data.label_column if with_labels else None
         return LabelledTable(table, *given, data.label_separator)
-    heading = open_labelled(plain, needs_labels=False).heading or ()
-    names = {name.strip().casefold() for name in heading}
+    names = {name.strip().casefold() for name in possible_headings(LabelledTable(table))}
     texts = columns[:-1] if all(name.strip().casefold() in names for name in columns[:-1]) else ()
     label = columns[-1] if with_labels and columns[-1].strip().casefold() in names else None
     return LabelledTable(table, texts, label, data.label_separator)

@@ -184,16 +184,21 @@ class MaskedLanguageModelTask(Task):
             yield batch.to(self.device)
 
     def _validation_rows(self) -> tuple[list[Ids], list[bool]]:
-        """The parts of each line; or pairs of lines, of which every other one has the second line of another pair."""
+        """The parts of each line; or pairs of lines, half of which have the second line of another pair.
+
+        Every other pair has it. The last of an odd number, if there are others, is read both ways.
+        """
         ids = self.tokenizer.encode([row[0] for row in prepare.read_valid(self.folder)])
         most = most_tokens(self.recipe.data)
         if not self.recipe.data.next_sentence:
             return [part for line in ids for part in cut(line, most)], []
         firsts, seconds = ids[::2], ids[1::2]
-        is_next = [place % 2 == 0 for place in range(len(firsts))]
-        of_second = [place if follows else (place + 1) % len(firsts) for place, follows in enumerate(is_next)]
-        pairs = zip(firsts, of_second, strict=True)
-        return [joined(first[:most], seconds[place][:most], EOS_ID) for first, place in pairs], is_next
+        number = len(firsts)
+        places = [*range(number), *[number - 1] * (number % 2 if number > 1 else 0)]
+        is_next = [at % 2 == 0 for at in range(len(places))]
+        of_second = [at if follows else (at + 1) % number for at, follows in zip(places, is_next, strict=True)]
+        pairs = zip(places, of_second, strict=True)
+        return [joined(firsts[at][:most], seconds[other][:most], EOS_ID) for at, other in pairs], is_next
 
     def _sample(self, batch: MaskedBatch, best: Tensor) -> Sample:
         """The last row of a batch with its predictions, which is the shortest one."""

@@ -16,10 +16,12 @@ import torch
 from numpy.typing import NDArray
 
 from heed.decoding.scoring import MAX_READ_ROWS, in_length_order
+from heed.nn.contract import Trace
 from heed.tasks.predictor import Prediction
 from heed.tasks.span.batch import ALL_COLUMNS, pair_source
 from heed.tasks.span.prepare import with_spans
 from heed.tasks.span.words import Cell, PairEncoder, Row, SplitQuestion
+from heed.tasks.words import COLUMNS, word_source
 from heed.text.readers.questions import Question
 
 AT_ONCE = 256
@@ -51,7 +53,7 @@ class Answerer:
         result: list[list[SpanPrediction]] = []
         for begin in range(0, len(questions), AT_ONCE):
             split = [SplitQuestion.of(question) for question in questions[begin : begin + AT_ONCE]]
-            result += [_best(each, scores, top) for each, scores in zip(split, self.scores(split), strict=True)]
+            result += [best_answers(each, scores, top) for each, scores in zip(split, self.scores(split), strict=True)]
         return result
 
     def scores(self, questions: Sequence[SplitQuestion]) -> list[Spans]:
@@ -69,6 +71,19 @@ class Answerer:
         for (number, begin, row), (spans, none) in zip(rows, read, strict=True):
             found[number].add(begin, spans[row["asked"][0] : len(row["starts"])], float(none))
         return found
+
+    @torch.no_grad()
+    def traced(self, question: SplitQuestion) -> tuple[Trace, Row, int] | None:
+        """The attention over a question and its context, the columns of their words, and the positions before them.
+
+        None for a context that is read in several windows, or has no words.
+        """
+        [windows] = self._windows([question])
+        if len(windows) > 1 or not question.words:
+            return None
+        [(_, row)], trace = windows, Trace()
+        self.model.read(word_source({name: [row[name]] for name in COLUMNS}).to(self.device), trace=trace)
+        return trace, row, int(getattr(self.model.reader, "num_added", 0))
 
     def _windows(self, questions: Sequence[SplitQuestion]) -> list[list[tuple[int, Row]]]:
         """The windows of each context, as long as the model can read them."""
@@ -110,8 +125,7 @@ class Spans:
 
     def best(self, number: int) -> list[tuple[Cell, float]]:
         """The most probable spans with their probabilities, the first of equal ones first; `NONE` is no answer."""
-        none = 0.0 if self.no_answer or not np.isfinite(self.scores).any() else -np.inf
-        flat = np.append(self.scores.ravel(), none)
+        flat = np.append(self.scores.ravel(), self._none)
         order = np.argsort(-flat, kind="stable")[:number] if number > 1 else [int(flat.argmax())]
         total = np.logaddexp.reduce(flat)
         length = self.scores.shape[1]
@@ -121,8 +135,23 @@ class Spans:
             for cell, at in zip(cells, (at for at in order if np.isfinite(flat[at])), strict=True)
         ]
 
+    def marginals(self) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
+        """The probability that the answer begins with each word [W], that it ends with each [W], and of no answer."""
+        total = np.logaddexp.reduce(np.append(self.scores.ravel(), self._none))
+        probabilities = np.exp(self.scores - total)
+        ends = np.zeros(len(probabilities))
+        for further, column in enumerate(probabilities.T[: len(ends)]):
+            ends[further:] += column[: len(ends) - further]
+        return probabilities.sum(1), ends, float(np.exp(self._none - total))
 
-def _best(split: SplitQuestion, spans: Spans, top: int) -> list[SpanPrediction]:
+    @property
+    def _none(self) -> float:
+        """The score of no answer."""
+        return 0.0 if self.no_answer or not np.isfinite(self.scores).any() else -np.inf
+
+
+def best_answers(split: SplitQuestion, spans: Spans, top: int) -> list[SpanPrediction]:
+    """The `top` most probable answers to a question, the best first."""
     return [_prediction(split, cell, probability) for cell, probability in spans.best(top)]
 
 

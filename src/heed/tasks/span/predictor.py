@@ -11,8 +11,10 @@ from heed.core.errors import UsageError
 from heed.core.json_text import parse_json
 from heed.tasks.predictor import Prediction, Predictor
 from heed.tasks.prepare import chunks
+from heed.tasks.reading import Reading
 from heed.tasks.span.answering import Answerer, SpanPrediction
 from heed.tasks.span.evaluation import analyse, evaluate_baseline, evaluate_table
+from heed.tasks.span.reading import read
 from heed.tasks.span.words import PairEncoder, SpanWords
 from heed.tasks.words import WordEncoder
 from heed.text.readers.corpus import format_of
@@ -24,7 +26,7 @@ from heed.text.readers.questions import Question, QuestionTable, questions_of
 class SpanPredictor(Predictor):
     """A trained run that answers questions about texts."""
 
-    abilities = frozenset({"predict", "extract"})
+    abilities = frozenset({"predict", "extract", "read"})
 
     @cached_property
     def answerer(self) -> Answerer:
@@ -41,6 +43,10 @@ class SpanPredictor(Predictor):
         """Answer lines of a question, a tab and its context, or of JSON objects with `question` and `context`."""
         answers: Any = self.extract([question_in(line, number) for number, line in enumerate(inputs, start=1)], top)
         return list(answers)
+
+    def read(self, text: str) -> Reading:
+        """A line of a question, a tab and its context, or a JSON object: where answers begin and end, and attention."""
+        return read(self.answerer, question_in(text, 1))
 
     def warm_up(self) -> None:
         self.predict(["1\t1"])

@@ -7,9 +7,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from heed.decoding.words import Token, Word
 from heed.nn.contract import Trace
-from heed.tasks.reading import Lattice, Reading, of_kind
+from heed.tasks.reading import Lattice, Reading, of_kind, spelled_words
 from heed.tasks.tagging.prediction import prediction_of
 from heed.tasks.tagging.tagger import Tagger
 from heed.tasks.words import Words
@@ -29,10 +28,7 @@ def read(tagger: Tagger, text: str) -> Reading:
         return Reading(())
     [taggings] = tagger.taggings([sentence], MOST_TAGGINGS)
     answers = tuple(prediction_of(text, places, tagging) for tagging in taggings)
-    ends = [*(place.start for place in places[1:]), len(text)]
-    begins = [0, *ends[:-1]]
-    spelled = [text[begin:end] for begin, end in zip(begins, ends, strict=True)]
-    words = [Word(each, "word", None, (Token(each, False),)) for each in spelled]
+    words = spelled_words(text, places)
     traced = tagger.traced(sentence)
     if traced is None or not traced[0].weights:
         return Reading(tuple(words), (), Trace(), answers, lattice=lattice_of(tagger, sentence))

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import ValidationError
 
@@ -132,8 +132,16 @@ class ConvertedTranslator(Translating):
         )  # fmt: skip
 
     def search_with_pytorch(self, requests: Sequence[Request], options: SearchOptions) -> dict[Request, Hypothesis]:
+        found: dict[Request, Hypothesis] = self._in_full.translator.search_in_batches(requests, options)
+        return found
+
+    def word_links(self, pairs: Sequence[tuple[str, str]]) -> list[list[tuple[int, int]]]:
+        links: list[list[tuple[int, int]]] = self._in_full.word_links(pairs)
+        return links
+
+    @cached_property
+    def _in_full(self) -> Any:
+        """The run, opened with PyTorch."""
         from heed.api import load
 
-        predictor = load(self._folder, precision=self._precision, tag=self._tag, engine="torch")
-        self.search_with_pytorch = predictor.translator.search_in_batches  # type: ignore[method-assign]
-        return self.search_with_pytorch(requests, options)
+        return load(self._folder, precision=self._precision, tag=self._tag, engine="torch")

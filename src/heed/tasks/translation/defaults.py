@@ -7,12 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from heed.models import MODELS
 from heed.tasks.defaults import (
     Choices,
     Chosen,
     CorpusStats,
     Machine,
     given_number,
+    held_out,
     num_heads,
     tokens_per_epoch,
     trained_model_choices,
@@ -79,6 +81,9 @@ def size_for(num_rows: int, on_cpu: bool = False) -> Size:
 
 def choose_translation(stats: CorpusStats, machine: Machine, given: Mapping[str, Any]) -> Choices:
     """Choose a Transformer for this corpus and machine, around the keys `given`."""
+    kind = given.get("model.kind")
+    if kind in MODELS and MODELS[kind].count_based:
+        return without(_counted(stats, given, str(kind)), given)
     on_cpu = machine.device == "cpu"
     size = size_for(stats.num_all, on_cpu)
     pairs = f"{stats.num_all:,} pairs"
@@ -117,6 +122,20 @@ def choose_translation(stats: CorpusStats, machine: Machine, given: Mapping[str,
         **_max_ratio(stats, given),
     }  # fmt: skip
     return without(chosen, given, any_kind=_separate_vocabularies(size, given))
+
+
+def _counted(stats: CorpusStats, given: Mapping[str, Any], kind: str) -> Chosen:
+    """Choices for a translator that is estimated from counts: one vocabulary of all words."""
+    return {
+        **held_out(stats, given),
+        **{f"data.{side}_lang": (code, LANGUAGE_REASON) for side, code in stats.languages.items() if code},
+        "tokenizer.kind": ("open-word", "words; unknown ones are spelled, so that they can be copied"),
+        "tokenizer.vocab_size": (500_000, "all words of both sides"),
+        "tokenizer.min_frequency": (1, "all words"),
+        "model.kind": (kind, "given"),
+        "training.stop_metric": ("bleu", "that the weights are tuned for"),
+        "decoding.beam_size": (100, "hypotheses of a stack"),
+    }
 
 
 def _separate_vocabularies(size: Size, given: Mapping[str, Any]) -> Chosen:

@@ -11,7 +11,9 @@ from typing import Any, cast, overload
 
 from heed.core.environment import num_cpus
 from heed.core.errors import DataError, UsageError
-from heed.decoding.ctranslate2_engine import CTranslate2Engine
+from heed.decoding.alignment import links_of_pairs
+from heed.decoding.deriving_translator import DerivingTranslator
+from heed.decoding.engine_contract import Engine
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.line_translator import LineTranslator
 from heed.decoding.options import Request, SearchOptions
@@ -19,8 +21,10 @@ from heed.decoding.scoring import TokenScores
 from heed.decoding.translator import ModelTranslator
 from heed.evaluation.test_set import HeldOut
 from heed.export.ctranslate2 import convert, open_engine
+from heed.models import MODELS
 from heed.report.validation import usability
-from heed.run import Run
+from heed.run import WEIGHTS, Run
+from heed.statistical.derivation import Derivation, Derives
 from heed.tasks.embedding import TokenAttention, TokenVectors, encoder_attention, encoder_vectors
 from heed.tasks.generation import combined_model, require_vocabularies
 from heed.tasks.predictor import ALONE, Combination, Prediction, Predictor
@@ -28,6 +32,7 @@ from heed.tasks.translation.calibration import Calibration, calibrate
 from heed.tasks.translation.compatibility import require_direction, warn_about_test_set
 from heed.tasks.translation.converted import write_settings
 from heed.tasks.translation.data import TranslationData
+from heed.tasks.translation.distillation import Distillation
 from heed.tasks.translation.report import analyse
 from heed.tasks.translation.translating import Translating
 from heed.text.tokenizers import Tokenizer
@@ -36,7 +41,7 @@ from heed.text.tokenizers import Tokenizer
 class TranslationPredictor(Translating, Predictor):
     """A trained translator, alone or in a `Combination`."""
 
-    abilities = frozenset({"translate", "score", "inspect", "predict", "embed"})
+    abilities = frozenset({"translate", "distill", "score", "derive", "inspect", "predict", "embed"})
     run: Run
 
     def __init__(self, run: Run, combined: Combination = ALONE) -> None:
@@ -86,13 +91,18 @@ class TranslationPredictor(Translating, Predictor):
             texts = [texts]
         return self.line_translator(True).translate(texts, options or self.decoding)
 
+    def word_links(self, pairs: Sequence[tuple[str, str]]) -> list[list[tuple[int, int]]]:
+        return links_of_pairs(self.translator, pairs)
+
     def score(self, targets: Sequence[str], sources: Sequence[str] | None = None) -> list[TokenScores]:
         """Return the log-probabilities (nats) of each target's tokens given its source."""
         if sources is None:
             raise UsageError("a translator scores targets given their sources: pass both.")
+        self.require("score")
         if len(sources) != len(targets):
             raise DataError(f"{len(targets)} targets with {len(sources)} sources: each target needs its source.")
-        return self.translator.score(targets, sources)
+        translator: ModelTranslator = self.translator
+        return translator.score(targets, sources)
 
     def predict(self, inputs: Sequence[str], top: int = 1) -> list[list[Prediction]]:
         """Return the best translations of each text."""
@@ -104,8 +114,30 @@ class TranslationPredictor(Translating, Predictor):
             for hypothesis in self.hypotheses(inputs, options)
         ]
 
+    def derivations(self, text: str, width: int, number: int) -> list[Derivation]:
+        self.require("derive")
+        translator: DerivingTranslator = self.translator
+        return translator.derivations(text, width, number)
+
+    def derivation_weights(self) -> Mapping[str, float]:
+        self.require("derive")
+        return cast(Derives, self.run.model).weights_by_name()
+
     def can(self, ability: str) -> bool:
-        return super().can(ability) and (ability != "embed" or _reads(self.run.blank_model))
+        if not super().can(ability):
+            return False
+        if ability in ("derive", "score"):
+            return self._derives == (ability == "derive")
+        return ability != "embed" or _reads(self.run.blank_model)
+
+    @property
+    def can_avoid_loops(self) -> bool:
+        return not self._derives
+
+    @property
+    def _derives(self) -> bool:
+        """Whether the model derives translations by its own search."""
+        return _derives(self.run)
 
     def token_vectors(self, texts: Sequence[str]) -> list[TokenVectors]:
         """The features of the encoder at each token of each source."""
@@ -122,6 +154,11 @@ class TranslationPredictor(Translating, Predictor):
         encoder = model.encoder
         device = self.run.device
         return encoder_attention(encoder.to(device), self.run.tokenizers["src"], texts, device)
+
+    def distill(self, folder: Path, options: SearchOptions, quiet: bool = False) -> Mapping[str, object]:
+        """Translate the training sources into a folder; the student's data has them as further parts."""
+        parts = [*self.data.parts, *Distillation(self, folder, options, quiet).run()]
+        return {"data.parts": [part.model_dump(exclude_defaults=True) for part in parts]}
 
     def calibrate(self, options: SearchOptions) -> Calibration:
         """Learn the confidence of translations from the validation data, and write it into the run folder."""
@@ -141,7 +178,10 @@ class TranslationPredictor(Translating, Predictor):
         return [f"heed translate {name} < in.txt > out.txt", evaluate]
 
     def facts(self) -> Mapping[str, Any]:
-        return {"tags": ", ".join(self.data.tags)} if self.data.tags else {}
+        tags = {"tags": ", ".join(self.data.tags)} if self.data.tags else {}
+        if not self._derives or not self.run.files.has(WEIGHTS):
+            return tags
+        return {**tags, "weights": {name: round(value, 4) for name, value in self.derivation_weights().items()}}
 
     # --- languages and tags -----------------------------------------------------------------------------
 
@@ -153,7 +193,7 @@ class TranslationPredictor(Translating, Predictor):
     # --- the search -------------------------------------------------------------------------------------
 
     def open(self) -> None:
-        if self.engine is None:
+        if self.engine is None or self._derives:
             super().open()
 
     def convert(self) -> None:
@@ -161,21 +201,24 @@ class TranslationPredictor(Translating, Predictor):
             write_settings(self)
 
     def line_translator(self, with_tokens: bool) -> LineTranslator:
-        return self.translator if self.engine is None else super().line_translator(with_tokens)
+        return self.translator if self.engine is None or self._derives else super().line_translator(with_tokens)
 
     def search_with_pytorch(self, requests: Sequence[Request], options: SearchOptions) -> dict[Request, Hypothesis]:
+        assert isinstance(self.translator, ModelTranslator)
         return self.translator.search_in_batches(requests, options)
 
     @property
     def _is_convertible(self) -> bool:
-        return find_spec("ctranslate2") is not None and self.run.tokenizers["tgt"].lossless
+        return not self._derives and find_spec("ctranslate2") is not None and self.run.tokenizers["tgt"].lossless
 
     @cached_property
-    def engine(self) -> CTranslate2Engine | None:
-        """CTranslate2 with the run's model; None if PyTorch alone can search for this predictor."""
+    def engine(self) -> Engine | None:
+        """The model's own search, or CTranslate2 with it; None if PyTorch alone can search for this predictor."""
         run = self.run
+        if self._derives:
+            return cast(Engine, self.translator.engine)
         compute_type = {"float32": "float32", "int8": "int8"}.get(run.precision)
-        engine = None
+        engine: Engine | None = None
         is_possible = not self.combined and run.device.type == "cpu" and self._is_convertible
         if run.engine != "torch" and is_possible and compute_type is not None:
             engine = open_engine(run, run.num_workers or num_cpus(), compute_type)
@@ -183,23 +226,30 @@ class TranslationPredictor(Translating, Predictor):
             raise UsageError(
                 f"{run.folder}: CTranslate2 cannot translate with this run. It needs the package ctranslate2, a CPU, "
                 "float32 or int8, a single Transformer with multi-head attention, and a tokenizer that can write any "
-                "text (bpe, unigram or byte)."
+                "text (bpe, unigram, open-word or byte)."
             )
         return engine
 
     @cached_property
-    def translator(self) -> ModelTranslator:
+    def translator(self) -> Any:
         """The model, or all models of an ensemble, with tokenizers, normaliser and output checks."""
+        src, tgt = self.run.tokenizers["src"], self.run.tokenizers["tgt"]
+        if self._derives:
+            return DerivingTranslator(cast(Derives, self.run.model), src, tgt, self.data.normaliser, self.checks)
         model, lm = combined_model(self.run, self.combined)
         checks = self.checks
         if self.combined.others or lm is not None:  # the confidence was calibrated for the model alone
             checks = replace(checks, confidence=None)
-        src, tgt = self.run.tokenizers["src"], self.run.tokenizers["tgt"]
         return ModelTranslator(
             model, src, tgt, self.data.normaliser, self.run.device, checks, self.before_source, lm=lm
         )
 
     def _require_matching(self) -> None:
+        if self.combined and any(map(_derives, (self.run, *self.combined.others))):
+            raise UsageError(
+                f"{self.run.folder}: a translator that searches over whole derivations cannot be combined in an "
+                "ensemble or with --lm, since it gives no probability of the next word."
+            )
         for other in self.combined.others:
             other.predictor.require("translate", "an ensemble with a translator")
             require_vocabularies(self.run, other)
@@ -211,6 +261,10 @@ class TranslationPredictor(Translating, Predictor):
                     f"--lm {lm.folder}: it did not learn where sentences end (data.line_end = "
                     f'"{lm.recipe.data.line_end}"), so outputs would not end. Train it with --data.text_as=lines.'
                 )
+
+
+def _derives(run: Run) -> bool:
+    return hasattr(MODELS[run.recipe.model.kind], "derive")
 
 
 def _reads(model: Any) -> bool:

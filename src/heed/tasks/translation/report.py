@@ -27,12 +27,14 @@ def analyse(run: Run, quiet: bool) -> dict[str, Any]:
     outputs = [hypothesis.text for hypothesis in hypotheses]
     language = run.predictor.languages[1] or None
     [evaluation] = evaluate_outputs(test, [System("", outputs, run, options)], language, tokenised=tokenised)
-    likelihoods = likelihood(run.predictor.translator, test.references, test.sources)
-    perplexity = score_likelihoods(likelihoods, INTERVALS)["perplexity"]
+    scores = [*evaluation.scores.values()]
+    if run.predictor.can("score"):
+        likelihoods = likelihood(run.predictor.translator, test.references, test.sources)
+        scores.append(score_likelihoods(likelihoods, INTERVALS)["perplexity"])
     chrf = sentence_scores("chrf", outputs, test.references, language=language, tokenised=tokenised)
     return {
         **measured(evaluation),
-        "scores": [score.to_json() for score in (*evaluation.scores.values(), perplexity)],
+        "scores": [score.to_json() for score in scores],
         "flagged": _flagged(hypotheses),
         "samples": [
             {"kind": kind, "line": it.line, "chrf": it.chrf, "source": it.source, "output": it.output,

@@ -12,12 +12,13 @@ from heed.core.run_files import RunFiles
 from heed.data.batch import Batch
 from heed.data.loader import BatchLoader
 from heed.data.subword_dropout import SIDES, SubwordDropout
+from heed.decoding.deriving_translator import DerivingTranslator
 from heed.decoding.options import SearchOptions
 from heed.decoding.output_checks import CONFIDENCE
 from heed.decoding.translator import ModelTranslator
 from heed.metrics import METRICS, score_outputs
 from heed.metrics.metric import Score
-from heed.nn.contract import Autoregressive
+from heed.models import MODELS
 from heed.tasks import prepare
 from heed.tasks.defaults import Choices, CorpusStats, Machine
 from heed.tasks.generation import GenerationTask, perplexity_per_token
@@ -25,6 +26,7 @@ from heed.tasks.predictor import ALONE, Combination
 from heed.tasks.task import Examination, Sample, Validation
 from heed.tasks.translation.data import Part, TranslationData
 from heed.tasks.translation.defaults import choose_translation
+from heed.tasks.translation.deriving import bitext, require_derivable_recipe
 from heed.tasks.translation.predictor import TranslationPredictor
 from heed.tasks.translation.prepare import prepare_translation, require_tags, tag_ids
 from heed.text.doctor import Diagnosis, diagnose_files, how_to_exchange_part, with_parts
@@ -41,13 +43,15 @@ class TranslationTask(GenerationTask):
     sides = SIDES
     metrics = ("bleu", "chrf", "perplexity")
     headline = ("BLEU", "chrF2")
+    can_read_own = True
     chosen_anew = ("model.dropout",)
 
     # --- settings and preparation -----------------------------------------------------------------------
 
     @classmethod
     def fits(cls, model: Any) -> bool:
-        return hasattr(model, "advance") and bool(model.needs_source) and model.source == "tokens"
+        writes = hasattr(model, "advance") or hasattr(model, "derive")
+        return writes and bool(model.needs_source) and model.source == "tokens"
 
     @classmethod
     def measures(cls, metric: str) -> bool:
@@ -57,6 +61,8 @@ class TranslationTask(GenerationTask):
     def check(cls, recipe: Any, is_new: bool) -> None:
         if is_new and recipe.tokenizer.dropout and recipe.tokenizer.kind != "bpe":
             raise ValueError('tokenizer.dropout requires task = "translation" and tokenizer.kind = "bpe": set it to 0')
+        if hasattr(MODELS[recipe.model.kind], "derive"):
+            require_derivable_recipe(recipe)
 
     @classmethod
     def require_new_tokenizers(cls, recipe: Any) -> None:
@@ -138,10 +144,15 @@ class TranslationTask(GenerationTask):
             f"({limit}). Translations of this length will be cut off: raise the limit."
         ]
 
-    def translator(self, model: Autoregressive) -> ModelTranslator:
+    def estimate(self, model: Any) -> None:
+        model.estimate(bitext(self.store, self.valid, self.tokenizers, self.data.normaliser))
+
+    def translator(self, model: Any) -> Any:
         """The model with this run's tokenizers and the tag of its validation data."""
-        before = tag_ids(self.tokenizers["src"], self.data.tag_of_validation)
         sides = self.tokenizers["src"], self.tokenizers["tgt"]
+        if hasattr(model, "derive"):
+            return DerivingTranslator(model, *sides, self.data.normaliser)
+        before = tag_ids(self.tokenizers["src"], self.data.tag_of_validation)
         return ModelTranslator(model, *sides, self.data.normaliser, self.device, before_source=before)
 
     def num_over_limit(self) -> int:
@@ -154,16 +165,16 @@ class TranslationTask(GenerationTask):
         limit = self.recipe.decoding.limit
         return sum(len(ids) >= limit(num_tags + len(src_ids)) for src_ids, ids in zip(src, tgt, strict=True))
 
-    def validate(
-        self, model: Autoregressive, metrics: Sequence[str], options: SearchOptions | None = None
-    ) -> Validation:
+    def validate(self, model: Any, metrics: Sequence[str], options: SearchOptions | None = None) -> Validation:
         """BLEU and chrF of greedy translations (or with `options`), and perplexity of the references.
 
-        Greedy outputs have the length limit of the recipe's search.
+        Greedy outputs have the length limit of the recipe's search. A model that derives its translations has its own
+        search and no perplexity.
         """
-        translator = self.translator(model)
+        translator, derives = self.translator(model), hasattr(model, "derive")
         sources, references = [row[0] for row in self.valid], [row[1] for row in self.valid]
-        hypotheses = translator.translate(sources, options or self.recipe.decoding.greedy())
+        decoding = self.recipe.decoding
+        hypotheses = translator.translate(sources, options or (decoding if derives else decoding.greedy()))
         outputs = [hypothesis.text for hypothesis in hypotheses]
         names = [name for name in metrics if name != "perplexity"]
         scores: dict[str, Score] = {}
@@ -172,7 +183,7 @@ class TranslationTask(GenerationTask):
             tokenised = self.data.tokenised
             measured = score_outputs(outputs, references, language, names, intervals=0, tokenised=tokenised)
             scores.update(zip(names, measured, strict=True))
-        if "perplexity" in metrics:
+        if "perplexity" in metrics and not derives:
             scores["perplexity"] = perplexity_per_token(translator, references, sources)
         samples = [Sample(sources[i], outputs[i], references[i]) for i in sample_rows(len(sources))]
         return Validation(scores, samples)

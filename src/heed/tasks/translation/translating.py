@@ -11,7 +11,8 @@ from functools import cached_property
 from pathlib import Path
 
 from heed.core.errors import DataError
-from heed.decoding.ctranslate2_engine import CTranslate2Engine, searcher_with_fallback
+from heed.decoding.ctranslate2_engine import searcher_with_fallback
+from heed.decoding.engine_contract import Engine
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.line_translator import LineTranslator
 from heed.decoding.options import Request, SearchOptions
@@ -57,12 +58,21 @@ class Translating(ABC):
 
     @property
     @abstractmethod
-    def engine(self) -> CTranslate2Engine | None:
-        """CTranslate2 with the run's model; None if PyTorch searches."""
+    def engine(self) -> Engine | None:
+        """CTranslate2 with the run's model, or the model's own search; None if PyTorch searches."""
+
+    @property
+    def can_avoid_loops(self) -> bool:
+        """Whether a search can be made again without repeated n-grams."""
+        return True
 
     @abstractmethod
     def search_with_pytorch(self, requests: Sequence[Request], options: SearchOptions) -> dict[Request, Hypothesis]:
         """The best hypothesis of each request, by PyTorch's search."""
+
+    @abstractmethod
+    def word_links(self, pairs: Sequence[tuple[str, str]]) -> list[list[tuple[int, int]]]:
+        """The word alignment of texts and their translations, by attention (`heed.decoding.alignment`)."""
 
     # --- languages and tags -----------------------------------------------------------------------------
 
@@ -85,7 +95,7 @@ class Translating(ABC):
     # --- translating ------------------------------------------------------------------------------------
 
     def line_translator(self, with_tokens: bool) -> LineTranslator:
-        """The translator that uses CTranslate2 where it can, and PyTorch for everything else.
+        """The translator that uses the engine where it can, and PyTorch for everything else.
 
         `with_tokens`: hypotheses have the log-probabilities of their tokens.
         """
@@ -112,7 +122,8 @@ class Translating(ABC):
         except DataError:  # not required for translating; the guard then accepts any length
             valid = []
         guard = Guard.of_pairs([(row[0], row[-1]) for row in valid[:1000]], bool(src_lang) and src_lang == tgt_lang)
-        return OutputChecks(guard, self.confidence if like_validation else None, tgt_lang=tgt_lang)
+        confidence = self.confidence if like_validation else None
+        return OutputChecks(guard, confidence, tgt_lang=tgt_lang, can_avoid_loops=self.can_avoid_loops)
 
     @cached_property
     def confidence(self) -> Confidence | None:

@@ -10,6 +10,7 @@
 | hugging_face.py | bpe, unigram                                                   |
 | wordpiece.py    | wordpiece, BERT's                                              |
 | dropout.py      | reproducible BPE-dropout                                       |
+| open_word.py    | open-word: words, and bytes for unknown ones                   |
 | symbols.py      | word, character, char-bigram: closed lists with `<unk>`        |
 """
 
@@ -27,6 +28,7 @@ from heed.core.own_files import read_own
 from heed.core.run_files import RunFiles
 from heed.text.tokenizers.byte_level import Byte
 from heed.text.tokenizers.hugging_face import Bpe, Unigram
+from heed.text.tokenizers.open_word import OpenWord
 from heed.text.tokenizers.symbols import Character, CharBigram, Word
 from heed.text.tokenizers.tokenizer import Tokenizer, TokenizerOptions
 from heed.text.tokenizers.wordpiece import WordPiece
@@ -43,6 +45,7 @@ TOKENIZERS: dict[str, type[Tokenizer]] = {
     "unigram": Unigram,
     "wordpiece": WordPiece,
     "word": Word,
+    "open-word": OpenWord,
     "character": Character,
     "byte": Byte,
     "char-bigram": CharBigram,
@@ -53,8 +56,8 @@ class TokenizerConfig(TokenizerOptions):
     """The tokenizer of a model."""
 
     kind: Annotated[str, KeyOf(TOKENIZERS)] = "bpe"
-    """Kind of tokenizer. bpe, unigram and byte restore any text exactly, the others only text in their vocabulary, and
-    wordpiece with spaces around punctuation."""
+    """Kind of tokenizer. bpe, unigram, open-word and byte restore any text exactly, the others only text in their
+    vocabulary, and wordpiece with spaces around punctuation."""
 
 
 def train_tokenizer(config: TokenizerConfig, lines: Iterable[str], tags: Sequence[str] = ()) -> Tokenizer:

@@ -17,8 +17,8 @@ class TokenizerOptions(Config):
     """The options of training a tokenizer, for all kinds; `TokenizerConfig` checks the kind."""
 
     kind: str = "bpe"
-    """Kind of tokenizer. bpe, unigram and byte restore any text exactly, the others only text in their vocabulary, and
-    wordpiece with spaces around punctuation."""
+    """Kind of tokenizer. bpe, unigram, open-word and byte restore any text exactly, the others only text in their
+    vocabulary, and wordpiece with spaces around punctuation."""
     vocab_size: int = Field(default=8000, ge=len(SPECIAL_PIECES) + 1)
     """Maximum number of pieces, including the four special ones; a small text gives fewer."""
     joint: bool = True

@@ -1,20 +1,9 @@
-"""Attention of the positions of `x` to a memory.
-
-Every attention is one class and one key of `ATTENTION`, and has the same signature:
-
-    contexts = attention(x, memory, mask, positions, dropout_keys, trace)
-
-`memory` is either keys and values that `project` computed once from a whole memory (cross-attention, or an encoder's
-self-attention), or an `AppendKV`: then `x` itself is projected and appended to a cache made by `empty_cache`, and
-attends to all of it (a decoder's self-attention). `positions` are those before `x`, for attentions that depend on them
-(rotary, ALiBi). Masks are True where attention is allowed; None allows it everywhere.
-"""
+"""Scaled dot-product attention with several heads and learned projections (Vaswani et al. 2017)."""
 
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
-from typing import Self
+from abc import abstractmethod
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -22,6 +11,7 @@ from torch import Tensor, nn
 from torch.nn.functional import linear
 
 from heed.core.errors import UsageError
+from heed.nn.attention.attention import BEGINNING, Attention
 from heed.nn.contract import Recorder
 from heed.nn.dropout_keys import DropoutKeys, in_256ths
 from heed.nn.scaled_dot_product import (
@@ -32,47 +22,7 @@ from heed.nn.scaled_dot_product import (
     merge_heads,
     split_heads,
 )
-from heed.nn.states import AppendKV, KeysValues, KeyValueCache, RowPositions
-
-BEGINNING = RowPositions()
-"""Positions before the first token."""
-
-
-class Attention(nn.Module, ABC):
-    """An attention with keys `[B, H, S, K]` and values `[B, H, S, V]`."""
-
-    num_heads: int = 1
-    key_size: int
-    value_size: int
-
-    @classmethod
-    def in_block(cls, d_model: int, num_heads: int, dropout: float) -> Self:
-        """The attention for a Transformer block: from D features to D features."""
-        return cls(d_model, num_heads, dropout)
-
-    def empty_cache(self, num_rows: int, capacity: int, like: Tensor) -> KeyValueCache:
-        """A cache for the keys and values of at most `capacity` tokens; with 0, it grows by concatenation."""
-        return KeyValueCache.empty(num_rows, self.num_heads, (self.key_size, self.value_size), capacity, like)
-
-    @abstractmethod
-    def project(self, memory: Float[Tensor, "B S D"], positions: RowPositions = BEGINNING) -> KeysValues:
-        """Keys and values of a memory whose first vector comes after `positions`."""
-
-    @abstractmethod
-    def forward(
-        self, x: Float[Tensor, "R T D"], memory: KeysValues | AppendKV, mask: Bool[Tensor, "..."] | None = None,
-        positions: RowPositions = BEGINNING, dropout_keys: DropoutKeys | None = None, trace: Recorder | None = None,
-    ) -> Float[Tensor, "R T D"]:  # fmt: skip
-        """Contexts of the R = B · W rows of `x`; W consecutive rows share the keys and values of one memory.
-
-        `mask` broadcasts to `[B, H, T, S]`.
-        """
-
-    def keys_values(
-        self, x: Float[Tensor, "R T D"], memory: KeysValues | AppendKV, positions: RowPositions
-    ) -> KeysValues:
-        """The given keys and values, or those of a cache after appending those of `x`."""
-        return memory if isinstance(memory, tuple) else memory(*self.project(x, positions))
+from heed.nn.states import AppendKV, KeysValues, RowPositions
 
 
 class _ScaledDotProduct(Attention):
@@ -81,7 +31,7 @@ class _ScaledDotProduct(Attention):
     MultiHead(Q, K, V) = concat(head_1 … head_H) W_O, head_i = softmax(Q_i K_iᵀ / √K) V_i.
     """
 
-    output: nn.Linear
+    output: nn.Module
 
     def __init__(self, d_model: int, num_heads: int, dropout: float) -> None:
         super().__init__()
@@ -224,57 +174,3 @@ def rotated(x: Float[Tensor, "B H T K"], positions: Int[Tensor, "*B T"]) -> Floa
     cosines, sines = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
     first, second = x.chunk(2, dim=-1)
     return torch.cat((first * cosines - second * sines, first * sines + second * cosines), dim=-1)
-
-
-class AdditiveAttention(Attention):
-    """Additive attention (Bahdanau et al. 2015, section A.1.2): e_ij = vᵀ tanh(W s_{i-1} + U h_j).
-
-    The values are the memory itself.
-    """
-
-    def __init__(self, query_size: int, memory_size: int, attention_size: int) -> None:
-        super().__init__()
-        self.key_size, self.value_size = attention_size, memory_size
-        self.query = nn.Linear(query_size, attention_size, bias=False)
-        self.key = nn.Linear(memory_size, attention_size)
-        self.score = nn.Linear(attention_size, 1, bias=False)
-
-    @classmethod
-    def in_block(cls, d_model: int, num_heads: int, dropout: float) -> Self:
-        """One head of D features, without dropout of attention weights."""
-        return cls(d_model, d_model, d_model)
-
-    def project(self, memory: Float[Tensor, "B S C"], positions: RowPositions = BEGINNING) -> KeysValues:
-        """Keys U h, and the memory itself as the values, both as one head."""
-        return self.key(memory)[:, None], memory[:, None]
-
-    def weights(
-        self, x: Float[Tensor, "R T Q"], keys: Float[Tensor, "B 1 S A"], mask: Bool[Tensor, "..."] | None = None
-    ) -> Float[Tensor, "B WT S"]:
-        """The weights of the positions of each memory, for the queries of the W · T vectors that share it."""
-        query = self.query(x).reshape(keys.shape[0], -1, 1, keys.shape[-1])  # [B, W·T, 1, A]
-        scores = self.score(torch.tanh(query + keys)).squeeze(-1)  # [B, W·T, S]
-        if mask is not None:
-            scores = scores.masked_fill(~(mask[:, 0] if mask.dim() == 4 else mask), float("-inf"))
-        weights: Tensor = scores.softmax(dim=-1)
-        return weights
-
-    def forward(
-        self, x: Float[Tensor, "R T Q"], memory: KeysValues | AppendKV, mask: Bool[Tensor, "..."] | None = None,
-        positions: RowPositions = BEGINNING, dropout_keys: DropoutKeys | None = None, trace: Recorder | None = None,
-    ) -> Float[Tensor, "R T C"]:  # fmt: skip
-        rows, num_queries, _ = x.shape
-        keys, values = self.keys_values(x, memory, positions)
-        weights = self.weights(x, keys, mask)
-        if trace is not None:
-            trace(weights.reshape(rows, 1, num_queries, -1))
-        contexts: Tensor = weights @ values[:, 0]  # [B, W·T, C]
-        return contexts.view(rows, num_queries, -1)
-
-
-ATTENTION: dict[str, type[Attention]] = {
-    "multi_head": MultiHeadAttention,
-    "fused_multi_head": FusedMultiHeadAttention,
-    "rotary": RotaryAttention,
-    "additive": AdditiveAttention,
-}

@@ -1,0 +1,71 @@
+"""Derivations: translations with the steps that made them, from translators that search by themselves.
+
+A translator that derives (`Derives`) is estimated from a `Bitext` and has no P(w_t | w_<t): its score is of a whole
+derivation. `heed.decoding.derivation_engine` makes it a searcher like any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from heed.core.progress import message
+
+Pair = tuple[Sequence[int], Sequence[int]]
+"""Source and target ids of a sentence pair."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """A part of the source that became a part of the target."""
+
+    source: tuple[int, int]
+    """Begin and end of its tokens."""
+    target: tuple[int, int]
+    features: Mapping[str, float] = field(default_factory=dict)
+    """The value of each feature, without those that are 0."""
+    note: str = ""
+    """What made it, if a name says it."""
+
+
+@dataclass(frozen=True)
+class Derivation:
+    """A translation and how it came about."""
+
+    ids: tuple[int, ...]
+    """The tokens of the target."""
+    score: float
+    steps: tuple[Step, ...]
+    """In the order of the target."""
+    links: tuple[tuple[int, int], ...] = ()
+    """(source, target) tokens that correspond."""
+
+
+@dataclass(frozen=True)
+class Bitext:
+    """What a translator that derives is estimated from."""
+
+    pairs: Sequence[Pair]
+    valid: Sequence[Pair]
+    """Validation pairs, on which weights are tuned."""
+    tokenizer: Any
+    """The `heed.text.tokenizers.Tokenizer` of both sides."""
+    report: Callable[[str], None] = message
+    """Called with each step of the estimation, for people."""
+
+
+class Derives(Protocol):
+    """A translator that derives."""
+
+    def derive(self, source: Sequence[int], width: int, number: int) -> list[Derivation]:
+        """The best derivations of a source, with different targets, the best first.
+
+        `width`: hypotheses that are active at once; `number`: the derivations to return, fewer if there are not so
+        many.
+        """
+        ...
+
+    def weights_by_name(self) -> Mapping[str, float]:
+        """The weight of each feature of its derivations."""
+        ...

@@ -1,0 +1,127 @@
+"""The first word of a sentence as it is written inside one, and back (truecasing; Lita et al. 2003).
+
+A sentence begins without a space and mostly with a capital letter. Inside, its first word is in the more frequent of
+its two forms, as it is and in lower case, so that counts of both places add up. The first word of a translation is
+capitalised if that of its source was. A word that the vocabulary does not have is spelled by bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heed.core.errors import DataError
+from heed.statistical.predictor import Bools, Ints, starts
+
+_SPACE, _LETTER = 1, 2
+_NAMES = ("inner", "is_capital", "spells", "outer_bounds", "outer_ids")
+
+
+@dataclass(frozen=True, eq=False)
+class SentenceCase:
+    """The forms of V words."""
+
+    inner: Ints
+    """[V]: the form inside a sentence of each word that begins one."""
+    is_capital: Bools
+    """[V]: whether it begins with a capital letter."""
+    spells: Ints
+    """[V]: 1 for the byte of a space, 2 for other bytes that unknown words are spelled by, otherwise 0."""
+    outer_bounds: Ints
+    """[2 V + 1]: the forms at the begin of a sentence in `outer_ids`, as they are and capitalised for each word."""
+    outer_ids: Ints
+
+    @classmethod
+    def of(cls, tokenizer: Any, sentences: Sequence[Sequence[int]]) -> SentenceCase:
+        """From the words of a lossless tokenizer and from sentences that it encoded."""
+        texts = [part.decode(errors="ignore") for part in tokenizer.bytes_of(range(len(tokenizer.vocabulary)))]
+        size = len(texts)
+        inside = np.zeros(size, dtype=np.int64)
+        for ids in sentences:
+            np.add.at(inside, np.asarray(ids[1:], dtype=np.int64), 1)
+        id_of = {text: id for id, text in enumerate(texts) if text}
+        inner = np.arange(size)
+        for id, text in enumerate(texts):
+            if text and not text.startswith(" "):
+                forms = [id_of[form] for form in (f" {text}", f" {text.lower()}") if form in id_of]
+                inner[id] = max(forms, key=lambda form: inside[form]) if forms else id
+        plain = [text.removeprefix(" ") for text in texts]
+        outer = tokenizer.encode([form for text in plain for form in (text, text[:1].upper() + text[1:])])
+        return cls(
+            inner,
+            np.array([text[:1].isupper() for text in plain]),
+            _spells(tokenizer),
+            starts(np.array([len(ids) for ids in outer])),
+            np.array([id for ids in outer for id in ids], dtype=np.int64),
+        )
+
+    @classmethod
+    def none(cls, num_words: int) -> SentenceCase:
+        """Words have one form each."""
+        same = np.arange(num_words)
+        return cls(
+            same, np.zeros(num_words, dtype=np.bool_), np.zeros(num_words, dtype=np.int64),
+            np.arange(2 * num_words + 1), np.repeat(same, 2),
+        )  # fmt: skip
+
+    def enter(self, ids: Sequence[int]) -> tuple[list[tuple[int, ...]], bool]:
+        """The words of a sentence, the first as it is inside one, and whether it began with a capital letter."""
+        words = list(self.words(ids))
+        if not words:
+            return [], False
+        first = words[0]
+        if len(first) == 1:
+            words[0] = (int(self.inner[first[0]]),)
+        elif self.spells[first[0]] != _SPACE and (spaces := np.flatnonzero(self.spells == _SPACE)).size:
+            words[0] = (int(spaces[0]), *first)
+        return words, bool(self.is_capital[first[0]])
+
+    def words(self, ids: Sequence[int]) -> Iterator[tuple[int, ...]]:
+        """The words of tokens: one of the vocabulary is one token, an unknown one has those of its spelling."""
+        word: list[int] = []
+        for id in ids:
+            if word and not (self.spells[id] == _LETTER and self.spells[word[-1]]):
+                yield tuple(word)
+                word = []
+            word.append(id)
+        if word:
+            yield tuple(word)
+
+    def leave(self, word: tuple[int, ...], capital: bool) -> tuple[int, ...]:
+        """The first word of a translation as a sentence begins with it."""
+        if len(word) > 1 and self.spells[word[0]] == _SPACE:
+            return self.leave(word[1:2], capital) + word[2:]
+        place = 2 * word[0] + capital
+        return (*self.outer_ids[self.outer_bounds[place] : self.outer_bounds[place + 1]].tolist(), *word[1:])
+
+    def arrays(self) -> dict[str, NDArray[np.generic]]:
+        """The arrays to save."""
+        return {name: getattr(self, name) for name in _NAMES}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[np.generic]], num_words: int) -> SentenceCase:
+        """Read what `arrays` returned. Raises DataError for anything else."""
+        if missing := [name for name in _NAMES if name not in arrays]:
+            raise DataError(f"not the forms of words: {missing[0]!r} is missing.")
+        inner, capital, spells, bounds, ids = (np.asarray(arrays[name]).astype(np.int64) for name in _NAMES)
+        sizes = len(inner) == len(capital) == len(spells) == num_words and len(bounds) == 2 * num_words + 1
+        words = np.concatenate([inner, ids])
+        if not sizes or ((words < 0) | (words >= num_words)).any():
+            raise DataError("the forms of words are not those of this vocabulary.")
+        if bounds[0] != 0 or bounds[-1] != len(ids) or (np.diff(bounds) < 0).any():
+            raise DataError("the forms of words are not those of this vocabulary.")
+        return cls(inner, capital.astype(np.bool_), spells, bounds, ids)
+
+
+def _spells(tokenizer: Any) -> Ints:
+    """Which tokens are bytes of unknown words: letters, digits, parts of characters, and the space before them."""
+    kinds = np.zeros(len(tokenizer.vocabulary), dtype=np.int64)
+    for id, spelled in enumerate(tokenizer.bytes_of(range(len(kinds)))):
+        if len(spelled) == 1:
+            is_letter = spelled.isalnum() or spelled[0] >= 128
+            kinds[id] = _SPACE if spelled == b" " else _LETTER if is_letter else 0
+    return kinds

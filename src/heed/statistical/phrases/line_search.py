@@ -1,0 +1,112 @@
+"""Minimum error rate training on n-best lists: the best weights along a line, exactly (Och 2003).
+
+Along a line w + x d, the score of each candidate is a line in x, and the best candidate of a sentence changes only
+where two lines of their upper envelope cross. Between two crossings of any sentence the score of the corpus is
+constant, so all its values along the line are computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import cycle
+
+import numpy as np
+
+from heed.statistical.phrases.bleu import NUM_STATISTICS, bleu
+from heed.statistical.predictor import Bools, Floats, Ints
+
+_NARROWEST = 1e-7
+"""Intervals that are narrower are not chosen, since rounding decides what is best in them."""
+_BEYOND = 0.1
+"""How far before the first and behind the last crossing a step leads."""
+
+
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """The n-best lists of S sentences, padded to K candidates."""
+
+    features: Floats
+    """[S, K, F]"""
+    statistics: Ints
+    """[S, K, 9]: see `heed.statistical.phrases.bleu`."""
+    exists: Bools
+    """[S, K]"""
+
+    @classmethod
+    def of(cls, lists: Sequence[tuple[Floats, Ints]]) -> Candidates:
+        """From the features [K, F] and statistics [K, 9] of each sentence."""
+        longest = max(len(features) for features, _ in lists)
+        features = np.zeros((len(lists), longest, lists[0][0].shape[1]))
+        statistics = np.zeros((len(lists), longest, NUM_STATISTICS), dtype=np.int64)
+        exists = np.zeros((len(lists), longest), dtype=np.bool_)
+        for row, (of_row, counts) in enumerate(lists):
+            features[row, : len(of_row)], statistics[row, : len(of_row)] = of_row, counts
+            exists[row, : len(of_row)] = True
+        return cls(features, statistics, exists)
+
+    def bleu(self, weights: Floats) -> float:
+        """BLEU of the best candidates."""
+        scores = np.where(self.exists, self.features @ weights, -np.inf)
+        best = scores.argmax(1)
+        return float(bleu(self.statistics[np.arange(len(best)), best].sum(0)))
+
+
+def crossings(scores: Floats, slopes: Floats, exists: Bools) -> tuple[Ints, list[tuple[Floats, Ints, Ints, Ints]]]:
+    """The upper envelope of the lines of each sentence.
+
+    Returns the best candidate [S] for x towards minus infinity, and for each further piece of an envelope: where it
+    begins, the sentence, and the candidates before and after it.
+    """
+    slopes = np.where(exists, slopes, -np.inf)
+    lowest = np.where(exists, slopes, np.inf).min(1, keepdims=True)
+    first = np.where(exists & (slopes == lowest), scores, -np.inf).argmax(1)
+    rows, current = np.arange(len(first)), first
+    pieces: list[tuple[Floats, Ints, Ints, Ints]] = []
+    while len(rows):
+        score, slope = scores[rows, current], slopes[rows, current]
+        rise = slopes[rows] - slope[:, None]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            where = np.where(rise > 0, (score[:, None] - scores[rows]) / rise, np.inf)
+        nearest = where.min(1)
+        ahead = np.isfinite(nearest)
+        rows, where, nearest, before = rows[ahead], where[ahead], nearest[ahead], current[ahead]
+        steepest = np.where(where == nearest[:, None], slopes[rows], -np.inf)
+        current = steepest.argmax(1)
+        if len(rows):
+            pieces.append((nearest, rows, before, current))
+    return first, pieces
+
+
+def best_step(candidates: Candidates, weights: Floats, direction: Floats) -> tuple[float, float]:
+    """The best step along a direction, in the middle of its interval, and the BLEU that it gives."""
+    scores, slopes = candidates.features @ weights, candidates.features @ direction
+    first, pieces = crossings(scores, slopes, candidates.exists)
+    start = candidates.statistics[np.arange(len(first)), first].sum(0)
+    if not pieces:
+        return 0.0, float(bleu(start))
+    places, rows, before, after = (np.concatenate(parts) for parts in zip(*pieces, strict=True))
+    order = np.argsort(places, kind="stable")
+    places = places[order]
+    changes = (candidates.statistics[rows, after] - candidates.statistics[rows, before])[order]
+    values = bleu(start + np.concatenate([np.zeros((1, NUM_STATISTICS), dtype=np.int64), changes.cumsum(0)]))
+    edges = np.concatenate([[places[0] - 2 * _BEYOND], places, [places[-1] + 2 * _BEYOND]])
+    wide = np.diff(edges) > _NARROWEST
+    best = int(np.where(wide, values, -1.0).argmax())
+    return float((edges[best] + edges[best + 1]) / 2), float(values[best])
+
+
+def ascend(
+    candidates: Candidates, weights: Floats, directions: Floats, least_gain: float = 1e-2
+) -> tuple[Floats, float]:
+    """Take the best step along each direction [D, F] in turn, until none raises BLEU by `least_gain`."""
+    value = candidates.bleu(weights)
+    num_without = 0
+    for direction in cycle(directions):
+        step, reached = best_step(candidates, weights, direction)
+        num_without += 1
+        if reached >= value + least_gain:
+            weights, value, num_without = weights + step * direction, reached, 1
+        if num_without > len(directions):
+            break
+    return weights, value

@@ -1,0 +1,139 @@
+"""Phrase-based translator: a phrase table, a language model, the forms of words, and weights."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import islice
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heed.core.errors import DataError
+from heed.statistical.backoff import BackoffModel
+from heed.statistical.derivation import Derivation, Step
+from heed.statistical.phrases import derivations
+from heed.statistical.phrases.casing import SentenceCase
+from heed.statistical.phrases.derivations import BestDerivations
+from heed.statistical.phrases.features import FEATURES
+from heed.statistical.phrases.language import LanguageScorer
+from heed.statistical.phrases.options import COPIED, OptionFinder
+from heed.statistical.phrases.search import Limits, StackSearch
+from heed.statistical.phrases.table import PhraseTable
+from heed.statistical.predictor import Floats
+
+Words = list[tuple[int, ...]]
+_LOOKED_AT = 10
+"""Derivations that are compared for each one to return: many have the same words."""
+
+
+@dataclass(frozen=True, eq=False)
+class PhraseTranslator:
+    """Everything that a translation follows from."""
+
+    table: PhraseTable
+    language: BackoffModel
+    case: SentenceCase
+    weights: Floats
+    """In the order of FEATURES."""
+    options_per_phrase: int
+    limits: Limits
+
+    @cached_property
+    def scorer(self) -> LanguageScorer:
+        """The language model as the search reads it."""
+        return LanguageScorer(self.language)
+
+    @cached_property
+    def finder(self) -> OptionFinder:
+        """Finds the options of sentences."""
+        return OptionFinder(self.table, self.scorer, self.weights, self.options_per_phrase)
+
+    def with_weights(self, weights: Floats) -> PhraseTranslator:
+        """The same with other weights."""
+        other = replace(self, weights=weights)
+        vars(other)["scorer"] = self.scorer
+        return other
+
+    def all(self, words: Words, width: int | None = None) -> Iterator[derivations.Derivation]:
+        """The derivations that a search keeps of a sentence of at least one word, the best first."""
+        limits = self.limits if width is None else replace(self.limits, width=width)
+        return iter(BestDerivations(StackSearch(self.finder.find(words), self.scorer, self.weights, limits).run()))
+
+    def best(self, words: Words, number: int, width: int | None = None) -> list[derivations.Derivation]:
+        """The best derivations with different targets."""
+        best: dict[tuple[int, ...], derivations.Derivation] = {}
+        for each in islice(self.all(words, width), _LOOKED_AT * number):
+            best.setdefault(each.target, each)
+            if len(best) == number:
+                break
+        return list(best.values())
+
+    def derive(self, source: Sequence[int], width: int, number: int) -> list[Derivation]:
+        """The best derivations of a source with different targets, as tokens."""
+        words, capital = self.case.enter(source)
+        if not words:
+            return []
+        sizes = [len(word) for word in words]
+        if sum(sizes) > len(source):  # a space that the first word lacks in the source
+            sizes[0] -= 1
+        begins = np.concatenate([[0], np.cumsum(sizes)]).tolist()
+        return [self._as_tokens(each, words, begins, capital) for each in self.best(words, number, width)]
+
+    def _as_tokens(
+        self, derivation: derivations.Derivation, words: Words, begins: list[int], capital: bool
+    ) -> Derivation:
+        ids: list[int] = []
+        steps: list[Step] = []
+        links: list[tuple[int, int]] = []
+        for step in derivation.steps:
+            target = step.target
+            added = 0
+            if target and not ids:
+                first = words[step.begin] if step.row == COPIED else target[:1]
+                left = self.case.leave(first, capital)
+                added = len(left) - len(first)
+                target = (*left, *target[len(first) :])
+            features = {name: value for name, value in zip(FEATURES, step.features, strict=True) if value}
+            span = begins[step.begin], begins[step.end]
+            steps.append(
+                Step(
+                    span, (len(ids), len(ids) + len(target)), features, "copied" * (step.row == COPIED and bool(target))
+                )
+            )
+            if step.row != COPIED:
+                links += [
+                    (begins[step.begin + i], len(ids) + j + added * (j > 0))
+                    for i, j in self.table.links_of(step.row, len(step.target))
+                ]
+            elif target:
+                links.append((span[0], len(ids)))
+            ids += target
+        return Derivation(tuple(ids), derivation.score, tuple(steps), tuple(sorted(links)))
+
+    def arrays(self) -> dict[str, NDArray[np.generic]]:
+        """The arrays to save."""
+        parts = {"table": self.table.arrays(), "language": self.language.arrays(), "case": self.case.arrays()}
+        named = {f"{part}.{name}": array for part, arrays in parts.items() for name, array in arrays.items()}
+        return {**named, "weights": self.weights}
+
+    @classmethod
+    def from_arrays(
+        cls, arrays: Mapping[str, NDArray[np.generic]], num_words: int, bos_id: int, eos_id: int,
+        options_per_phrase: int, limits: Limits,
+    ) -> PhraseTranslator:  # fmt: skip
+        """Read what `arrays` returned. Raises DataError for anything else."""
+
+        def part(name: str) -> dict[str, NDArray[np.generic]]:
+            prefix = f"{name}."
+            return {key.removeprefix(prefix): array for key, array in arrays.items() if key.startswith(prefix)}
+
+        weights = arrays.get("weights")
+        if weights is None or weights.shape != (len(FEATURES),) or not np.isfinite(weights.astype(np.float64)).all():
+            raise DataError(f"not a phrase-based translator: it needs {len(FEATURES)} weights.")
+        return cls(
+            PhraseTable.from_arrays(part("table"), num_words),
+            BackoffModel.from_arrays(part("language"), num_words, bos_id, eos_id),
+            SentenceCase.from_arrays(part("case"), num_words), weights.astype(np.float64), options_per_phrase, limits,
+        )  # fmt: skip

@@ -1,0 +1,38 @@
+"""Translators that derive: the settings that they can follow, and what they are estimated from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from heed.data.store import TokenStore
+from heed.decoding.deriving_translator import require_derivable
+from heed.statistical.derivation import Bitext
+from heed.text.normalise import Normaliser
+from heed.text.tokenizers import Tokenizer
+
+
+def require_derivable_recipe(recipe: Any) -> None:
+    """Raise ValueError for settings of a recipe that a translator which derives cannot have."""
+    kind = f'model.kind = "{recipe.model.kind}"'
+    if recipe.data.tags:
+        raise ValueError(f"{kind} does not read tags: leave out data.tag and the tags of data.parts")
+    if not recipe.tokenizer.joint:
+        raise ValueError(f"{kind} copies unknown words, so both sides need one vocabulary: set tokenizer.joint = true")
+    if recipe.tokenizer.kind not in ("open-word", "bpe", "unigram"):
+        raise ValueError(
+            f"{kind} needs a tokenizer of words or pieces that can write any text: set tokenizer.kind to "
+            '"open-word", "bpe" or "unigram"'
+        )
+    require_derivable(recipe.decoding)
+
+
+def bitext(
+    store: TokenStore, valid: Sequence[Sequence[str]], tokenizers: Mapping[str, Tokenizer], normaliser: Normaliser
+) -> Bitext:
+    """The training pairs of a token store and the validation pairs, without those that have no words."""
+    src, tgt = tokenizers["src"], tokenizers["tgt"]
+    pairs = [(store.row("src", row).tolist(), store.row("tgt", row).tolist()) for row in range(len(store))]
+    sources, references = ([normaliser.apply(row[side]) for row in valid] for side in (0, 1))
+    encoded = zip(src.encode(sources), tgt.encode(references), strict=True)
+    return Bitext(pairs, [pair for pair in encoded if all(pair)], tgt)

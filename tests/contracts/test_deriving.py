@@ -1,0 +1,99 @@
+"""Laws of translators that derive (`heed.statistical.derivation.Derives`), for every such model of the registry."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import pytest
+from toy import pairs
+
+from heed.models import MODELS, build_model
+from heed.models.model import DerivingModel
+from heed.nn.contract import Vocabularies
+from heed.statistical.derivation import Bitext, Derivation
+from heed.text.tokenizers import Tokenizer, TokenizerConfig, train_tokenizer
+
+KINDS = [kind for kind, model in MODELS.items() if hasattr(model, "derive")]
+SMALL: dict[str, dict[str, Any]] = {"phrase_based": {"tuning_rounds": 1, "tuning_width": 3}}
+SOURCES = ["ba ce di", "ba", "Ba ce ba ce ba", "ji Unbekannt me"]
+
+every_kind = pytest.mark.parametrize("kind", KINDS)
+
+
+@functools.cache
+def estimated(kind: str) -> tuple[DerivingModel, Tokenizer]:
+    """A model of this kind that has seen toy pairs; no test changes it."""
+    rows = pairs(80)
+    config = TokenizerConfig(kind="open-word", vocab_size=500, min_frequency=1)
+    tokenizer = train_tokenizer(config, [side for row in rows for side in row])
+    sources, targets = (tokenizer.encode(list(side)) for side in zip(*rows, strict=True))
+    ids = list(zip(sources, targets, strict=True))
+    size = len(tokenizer.vocabulary)
+    model: DerivingModel = build_model(MODELS[kind].Config(**SMALL.get(kind, {})), Vocabularies(size, size))
+    model.estimate(Bitext(ids[20:], ids[:20], tokenizer, lambda _: None))
+    return model, tokenizer
+
+
+def derived(kind: str, line: str, number: int = 4) -> tuple[list[int], list[Derivation]]:
+    """The tokens of a source, and its best derivations."""
+    model, tokenizer = estimated(kind)
+    [source] = tokenizer.encode([line])
+    return source, model.derive(source, 10, number)
+
+
+@every_kind
+@pytest.mark.parametrize("line", SOURCES)
+def test_each_source_token_is_translated_once_and_the_steps_are_the_target(kind: str, line: str) -> None:
+    source, found = derived(kind, line)
+    assert found
+    for each in found:
+        covered = sorted(place for step in each.steps for place in range(*step.source))
+        assert covered == list(range(len(source)))
+        assert [place for step in each.steps for place in range(*step.target)] == list(range(len(each.ids)))
+        assert all(0 <= i < len(source) and 0 <= j < len(each.ids) for i, j in each.links)
+
+
+@every_kind
+@pytest.mark.parametrize("line", SOURCES)
+def test_a_score_is_the_weighted_sum_of_the_features(kind: str, line: str) -> None:
+    model, _ = estimated(kind)
+    weights = model.weights_by_name()
+    for each in derived(kind, line)[1]:
+        total = sum(weights[name] * value for step in each.steps for name, value in step.features.items())
+        assert each.score == pytest.approx(total, abs=1e-4)
+
+
+@every_kind
+def test_derivations_differ_and_fall_in_score(kind: str) -> None:
+    _, found = derived(kind, SOURCES[0])
+    assert len({each.ids for each in found}) == len(found)
+    scores = [each.score for each in found]
+    assert scores == sorted(scores, reverse=True)
+
+
+@every_kind
+def test_the_best_is_the_same_among_more(kind: str) -> None:
+    assert derived(kind, SOURCES[0], 1)[1][0].ids == derived(kind, SOURCES[0], 4)[1][0].ids
+
+
+@every_kind
+def test_unknown_words_are_copied_exactly(kind: str) -> None:
+    _, tokenizer = estimated(kind)
+    _, [best, *_] = derived(kind, "ba Unbekannt, ce")
+    assert "Unbekannt" in tokenizer.decode([best.ids])[0]
+
+
+@every_kind
+def test_a_model_restored_from_its_weights_derives_the_same(kind: str) -> None:
+    model, tokenizer = estimated(kind)
+    size = len(tokenizer.vocabulary)
+    again = build_model(model.config, Vocabularies(size, size))
+    again.load_state_dict(model.state_dict())
+    [source] = tokenizer.encode([SOURCES[0]])
+    assert again.derive(source, 10, 4) == model.derive(source, 10, 4)
+
+
+@every_kind
+def test_nothing_is_derived_from_nothing(kind: str) -> None:
+    assert estimated(kind)[0].derive([], 10, 1) == []

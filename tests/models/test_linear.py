@@ -1,0 +1,53 @@
+"""The linear model is the same however few texts and entries are held at a time."""
+
+from __future__ import annotations
+
+import random
+from itertools import pairwise
+
+import pytest
+import torch
+
+from heed.models.linear import Examples, LinearConfig, LinearNgrams
+from heed.nn.contract import Vocabularies
+from heed.statistical.ngram_table import NgramNames
+from heed.statistical.text_ngrams import NgramOrders, ngrams_of
+
+
+def fitted(pairs: bool) -> LinearNgrams:
+    """A model of two labels over random texts or pairs of them, some with repeated words."""
+    drawn = random.Random(1)
+    texts = [" ".join(drawn.choices(["good", "bad", "film", "naïve", "a"], k=6)) for _ in range(120)]
+    rows = list(zip(texts[::2], texts[1::2], strict=True)) if pairs else [(text,) for text in texts]
+    labels = torch.tensor([float("good" in row[0]) for row in rows])
+    full = torch.stack((1 - labels, labels), 1)
+    model = LinearNgrams(LinearConfig(), Vocabularies(0, 2))
+    model.estimate(Examples(lambda: rows[10:], full[10:, 1:].contiguous(), rows[:10], full[:10], "label", True))
+    return model
+
+
+@pytest.mark.parametrize("pairs", [False, True])
+def test_the_model_does_not_depend_on_how_much_is_held_at_a_time(pairs: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = fitted(pairs)
+    monkeypatch.setattr("heed.models.ngram_blocks._CHARACTERS", 90)
+    monkeypatch.setattr("heed.nn.incidence.ENTRIES", 70)
+    monkeypatch.setattr("heed.nn.incidence.KEPT", 0)
+    monkeypatch.setattr("heed.statistical.ngram_table._NAMES", 5)
+    in_parts = fitted(pairs)
+    assert whole.state_dict().keys() == in_parts.state_dict().keys()
+    for name, array in whole.state_dict().items():
+        assert array.equal(in_parts.state_dict()[name]), name
+
+
+def test_ngrams_are_named_as_they_are_written() -> None:
+    ngrams = ngrams_of(["Naïve film", "film"], NgramOrders(1, 2, 0))
+    [found] = ngrams.kinds
+    vocabulary = found.hashes[:0]
+    assert [each.tolist() for each in NgramNames(vocabulary).arrays()] == [[0], [0]]
+    vocabulary = torch.from_numpy(found.hashes.view("int64")).unique().numpy().view("uint64")
+    vocabulary.sort()
+    names = NgramNames(vocabulary)
+    names.add(found, ngrams)
+    text, ends = names.arrays()
+    written = [text[begin:end].tobytes().decode() for begin, end in pairwise(ends)]
+    assert sorted(name for name in written if name.strip("\n")) == ["film", "naïve"]

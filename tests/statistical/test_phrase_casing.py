@@ -1,0 +1,72 @@
+"""The forms of the first word of a sentence."""
+
+from __future__ import annotations
+
+import pytest
+
+from heed.core.errors import DataError
+from heed.statistical.phrases.casing import SentenceCase
+from heed.text.tokenizers import Tokenizer, TokenizerConfig, train_tokenizer
+
+LINES = ["Ein Hund sieht ein Haus.", "Hunde sehen Hunde.", "Der Mann sieht ein Kind.", "Im Haus ist ein Hund."]
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Tokenizer:
+    return train_tokenizer(TokenizerConfig(kind="open-word", vocab_size=400, min_frequency=1), LINES)
+
+
+@pytest.fixture(scope="module")
+def case(tokenizer: Tokenizer) -> SentenceCase:
+    return SentenceCase.of(tokenizer, tokenizer.encode(LINES))
+
+
+def entered(case: SentenceCase, tokenizer: Tokenizer, line: str) -> tuple[list[str], bool]:
+    words, capital = case.enter(tokenizer.encode([line])[0])
+    return [tokenizer.decode([word])[0] for word in words], capital
+
+
+@pytest.mark.parametrize(
+    ("line", "first", "is_capital"),
+    [
+        ("Ein Hund", " ein", True),  # more often in lower case inside a sentence
+        ("Hunde sehen", " Hunde", True),  # a noun
+        ("ein Hund", " ein", False),
+        ("Der Mann", " Der", True),  # inside a sentence there is neither form
+        ("Xaver sieht", " Xaver", True),  # spelled by bytes
+    ],
+)
+def test_the_first_word_is_written_as_inside_a_sentence(
+    case: SentenceCase, tokenizer: Tokenizer, line: str, first: str, is_capital: bool
+) -> None:
+    words, capital = entered(case, tokenizer, line)
+    assert words[0] == first
+    assert capital is is_capital
+
+
+def test_an_unknown_word_is_one_word_and_ends_before_punctuation(case: SentenceCase, tokenizer: Tokenizer) -> None:
+    words, _ = entered(case, tokenizer, "Ein Füchslein, Xaver.")
+    assert words == [" ein", " Füchslein", ",", " Xaver", "."]
+
+
+@pytest.mark.parametrize("line", ["Ein Hund.", "Hunde sehen.", "ein Hund", "Xaver sieht ein Haus.", '"Ein Hund"', "Im"])
+def test_leaving_restores_what_entering_was_given(case: SentenceCase, tokenizer: Tokenizer, line: str) -> None:
+    words, capital = case.enter(tokenizer.encode([line])[0])
+    ids = [*case.leave(words[0], capital), *(id for word in words[1:] for id in word)]
+    assert tokenizer.decode([ids]) == [line]
+
+
+def test_another_first_word_is_capitalised_too(case: SentenceCase, tokenizer: Tokenizer) -> None:
+    [ids] = tokenizer.encode(["Ein ist"])
+    assert tokenizer.decode([case.leave((ids[1],), True)]) == ["Ist"]
+    assert tokenizer.decode([case.leave((ids[1],), False)]) == ["ist"]
+
+
+def test_forms_are_restored_from_arrays_and_others_are_refused(case: SentenceCase, tokenizer: Tokenizer) -> None:
+    size = len(tokenizer.vocabulary)
+    again = SentenceCase.from_arrays(case.arrays(), size)
+    assert all((again.arrays()[name] == array).all() for name, array in case.arrays().items())
+    with pytest.raises(DataError, match="forms of words"):
+        SentenceCase.from_arrays(case.arrays(), size + 1)
+    with pytest.raises(DataError, match="missing"):
+        SentenceCase.from_arrays({}, size)

@@ -1,0 +1,177 @@
+"""Phrase-based translators as runs: trained, used, evaluated and served like any other."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command import call
+from serving import serving
+from toy import pairs, tiny_keys, translate, write_lines
+
+import heed
+from heed.core.config import Document
+from heed.core.errors import DataError, UsageError
+from heed.decoding.options import SearchOptions
+from heed.execute import execute
+from heed.nn.weight_file import read_weights, save_weights
+from heed.planner import Planner, TrainOptions
+from heed.run import WEIGHTS, Run
+
+KEYS: dict[str, Any] = {
+    "data.hold_out": 60, "model.kind": "phrase_based", "model.aligner": "ibm1", "model.max_phrase": 3,
+    "model.lm_order": 3, "model.distortion_limit": -1, "model.tuning_rounds": 2, "model.tuning_width": 5,
+    "decoding.beam_size": 20,
+}  # fmt: skip
+
+
+RULE_KEYS = ("model.kind", "model.aligner", "model.rules")
+
+
+def keys(folder: Path, **changes: Any) -> dict[str, Any]:
+    """The keys of a run on toy pairs."""
+    kept = {key: value for key, value in tiny_keys(folder).items() if key.startswith(("data.", "task"))}
+    return {**kept, "data.src_lang": "en", "data.tgt_lang": "de", **KEYS, **changes}
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A phrase-based run; tests must not change it."""
+    folder = tmp_path_factory.mktemp("phrases")
+    options = TrainOptions(folder / "run", device="cpu", quiet=True)
+    execute(Planner(Document(), keys(folder), options).plan(), options)
+    return folder / "run"
+
+
+def test_it_learns_words_and_their_order(run: Path) -> None:
+    translator = heed.load(run)
+    sources = [src for src, _ in pairs(30, seed=5, longest=4)]
+    right = [translator.translate(src) == translate(src) for src in sources]
+    assert sum(right) >= 27
+
+
+def test_equal_trainings_give_equal_files(run: Path, tmp_path: Path) -> None:
+    heed.train(keys(run.parent), tmp_path / "again", quiet=True)
+    first, again = (read_weights(folder / WEIGHTS) for folder in (run, tmp_path / "again"))
+    assert first.keys() == again.keys()
+    assert all((first[name] == again[name]).all() for name in first)
+
+
+def test_unknown_words_are_copied(run: Path) -> None:
+    assert sorted(heed.load(run).translate("ba Xylophon").split()) == ["Xylophon", "kan"]
+
+
+def test_n_best_lists_have_different_texts_and_falling_scores(run: Path) -> None:
+    [best] = heed.load(run).hypotheses(["ba ce di"], SearchOptions(beam_size=20, nbest=5))
+    every = [best, *best.alternatives]
+    assert len({each.text for each in every}) == len(every) == 5
+    assert [each.score for each in every] == sorted((each.score for each in every), reverse=True)
+
+
+def test_what_its_search_cannot_do_is_refused(run: Path) -> None:
+    translator = heed.load(run)
+    for changes in ({"sample": True}, {"nbest": 2, "diversity": 1.0}, {"no_repeat": 2}, {"ban": ("kan",)}):
+        with pytest.raises(UsageError, match=f"decoding.{list(changes)[-1]}: this translator searches over whole"):
+            translator.translate("ba", SearchOptions.model_validate(changes))
+    with pytest.raises(UsageError, match="cannot be combined in an ensemble"):
+        heed.load(run, ensemble=[run])
+    with pytest.raises(UsageError, match="score needs a run that can score"):
+        translator.score(["kan"], ["ba"])
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"data.tag": "2de"}, "does not read tags"),
+        ({"tokenizer.joint": False}, "set tokenizer.joint = true"),
+        ({"tokenizer.kind": "word"}, 'set tokenizer.kind to "open-word"'),
+        ({"decoding.sample": True}, "decoding.sample"),
+    ],
+)
+def test_recipes_that_it_cannot_follow_are_refused(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        Planner(Document(), keys(tmp_path, **changes), TrainOptions(tmp_path / "run", quiet=True)).plan()
+
+
+def test_the_commands_treat_it_as_any_translator(run: Path, tmp_path: Path) -> None:
+    sources = [src for src, _ in pairs(6, seed=9)]
+    src = write_lines(tmp_path / "test.aa", sources)
+    ref = write_lines(tmp_path / "test.bb", list(map(translate, sources)))
+    assert len(call("translate", run, stdin="\n".join(sources) + "\n").lines) == 6
+    [evaluation] = heed.evaluate(run, src=src, ref=ref)
+    assert evaluation.scores["bleu"].value > 40
+    assert "phrase-based" in (run / "report.md").read_text(encoding="utf-8")
+    assert "language model" in call("info", run).out
+
+
+def test_it_is_served(run: Path) -> None:
+    with serving([heed.load(run)]) as server:
+        [card] = server.get("/api/models").json["models"]
+        assert card["kind"] == "phrase_based"
+        assert not card["attends"]
+        answer = server.post("/api/translate", {"text": "ba ce"}).json
+        assert answer["text"] == heed.load(run).translate("ba ce")
+        refused = server.post("/api/translate", {"text": "ba ce", "prefix": "kan"})
+        assert refused.status == 400
+        assert "a prefix: this translator" in refused.json["error"]["message"]
+
+
+def test_an_inspection_shows_what_became_what(run: Path, tmp_path: Path) -> None:
+    shown = json.loads(call("inspect", run, "--src", "ba ce Xylophon", "--json").out)
+    best = shown["derivations"][0]
+    assert best["text"] == heed.load(run).translate("ba ce Xylophon")
+    assert sorted(step["source"] for step in best["steps"] if step["source"]) == ["Xylophon", "ba", "ce"]
+    [copied] = [step for step in best["steps"] if step["note"] == "copied"]
+    assert copied["target"] == "Xylophon"
+    total = sum(shown["weights"][name] * value for step in best["steps"] for name, value in step["features"].items())
+    assert best["score"] == pytest.approx(total, abs=0.01)
+    page = tmp_path / "page.html"
+    assert call("inspect", run, "--src", "ba ce", "--out", page).code == 0
+    assert "derivationView" in page.read_text(encoding="utf-8")
+    assert "Leave it out" in call("inspect", run, "--src", "ba ce", "--tgt", "ler").err
+
+
+def test_a_rule_based_run_keeps_its_rules(run: Path, tmp_path: Path) -> None:
+    rules = tmp_path / "turn.toml"
+    rules.write_text(
+        'name = "turn"\n[classes]\nB = ["ba"]\n[[rules]]\nname = "turn"\nmatch = ["OTHER", "B"]\norder = [2, 1]\n'
+    )
+    wanted = {**keys(run.parent), "model.kind": "rule_based", "model.rules": str(rules)}
+    wanted = {key: value for key, value in wanted.items() if not key.startswith("model.") or key in RULE_KEYS}
+    translator = heed.train(wanted, tmp_path / "run", quiet=True)
+    rules.unlink()
+    assert translator.translate(["ce ba", "ba ce"]) == ["kan ler", "kan ler"]
+    [shown] = json.loads(call("inspect", tmp_path / "run", "--src", "ce ba", "--json").out)["derivations"]
+    assert [step["note"] for step in shown["steps"]] == ["turn", "turn"]
+
+
+def test_its_table_goes_out_and_in(run: Path, tmp_path: Path) -> None:
+    table, new = tmp_path / "table", tmp_path / "new"
+    assert "phrase pairs" in call("export", run, "--to", "moses", "--out", table).err
+    assert call("import", table, "--into", run, "--out", new).code == 0
+    assert heed.load(new).translate(["ba ce", "di"]) == heed.load(run).translate(["ba ce", "di"])
+    table.write_text("ba ||| sol ||| 1 1 1 1 ||| 0-0\n", encoding="utf-8")
+    assert call("import", table, "--into", run, "--out", tmp_path / "other").code == 0
+    assert sorted(heed.load(tmp_path / "other").translate("ba di").split()) == ["di", "sol"]  # `di` is unknown now
+
+
+def test_a_damaged_table_is_refused(run: Path, tmp_path: Path) -> None:
+    weights = read_weights(run / WEIGHTS)
+    for name in ("table.tgt_nodes", "weights", "language.words"):
+        damaged = {
+            key: value + 10_000 if key == name and name != "weights" else value for key, value in weights.items()
+        }
+        if name == "weights":
+            damaged[name] = damaged[name][:3]
+        save_weights(tmp_path / WEIGHTS, damaged, {})
+        with pytest.raises(DataError):
+            Run(run).new_model().load_state_dict(read_weights(tmp_path / WEIGHTS))
+
+
+def test_outputs_have_links_and_a_score_and_no_probabilities_of_tokens(run: Path) -> None:
+    assert call("translate", run, "--alignment", stdin="ba ce\n").out == "0-1 1-0\tler kan\n"
+    record = json.loads(call("translate", run, "--json", stdin="ba ce\n").out)
+    assert record["tokens"] == []
+    assert record["score"] == record["log_prob"] < 0
