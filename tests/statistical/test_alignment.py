@@ -167,6 +167,9 @@ def test_words_are_linked_by_the_function_on_texts() -> None:
 def test_words_are_numbered_in_order_and_unknown_ones_are_1() -> None:
     words = Words.of([["b", "a"], ["b"]])
     assert list(words) == ["b", "a"]
+    folded = Words.of([["B", "b", "a"]], lowercase=True)
+    assert list(folded) == ["b", "a"]
+    assert SentencePairs.of([["A", "b", "C"]], [["b"]], folded, words)[0] == ([3, 2, 1], [2])
     assert SentencePairs.of([["a", "c"]], [["b"]], words, words)[0] == ([3, 1], [2])
 
 

@@ -17,7 +17,6 @@ from heed.core.progress import message
 from heed.core.run_files import RunFiles
 
 if TYPE_CHECKING:
-    from heed.statistical.alignment.pairs import Links
     from heed.statistical.alignment.smoothing import Smoothing
     from heed.statistical.alignment.training import AlignerPair, Direction, Iteration
     from heed.text.readers.links import GoldLinks
@@ -99,7 +98,7 @@ def align(
     """
     from heed.statistical.alignment import ALIGNERS
     from heed.statistical.alignment.run_folder import is_aligner_run
-    from heed.text.readers.links import read_links
+    from heed.text.readers.links import read_links, render_links
 
     require_writable(page, "--page")
     if estimation.out is not None and estimation.out.exists():
@@ -119,25 +118,32 @@ def align(
     pairs = _read(src, tgt, errors)
     made = None if gold is None else list(read_links(gold, pairs.lengths, errors))
     if by_attention:
-        links = attention_links(Path(model), pairs, attention, symmetrise or USUAL, made, quiet)
+        lines = [
+            render_links(links)
+            for links in attention_links(Path(model), pairs, attention, symmetrise or USUAL, made, quiet)
+        ]
     else:
         trained = trained or _train(model, pairs, symmetrise, estimation, quiet)
         if lexicon is not None:
             _show(trained, lexicon)
             return
-        links = _links(trained, pairs, symmetrise)
-    _output(links, made, quiet)
+        lines = _lines(trained, pairs, symmetrise)
+    _output(lines, made, quiet)
     if page is not None:
-        _draw(page, pairs, links, made, quiet)
+        _draw(page, pairs, lines, made, quiet)
 
 
-def _links(trained: AlignerPair, pairs: TokenisedPairs, symmetrise: str | None) -> list[Links]:
+def _lines(trained: AlignerPair, pairs: TokenisedPairs, symmetrise: str | None) -> list[str]:
     """The links of the pairs; a run of both directions combines them unless it is asked otherwise."""
+    from heed.statistical.alignment.pairs import SentencePairs
+    from heed.text.readers.links import render_links
+
     how = symmetrise or (USUAL if len(trained.aligners) > 1 else None)
-    if trained.own is not None:
-        return trained.own_links(how)
-    folded = pairs.folded()
-    return trained.links(folded.sources, folded.targets, how)
+    numbered = trained.own or SentencePairs.of(*pairs, trained.src_words, trained.tgt_words)
+    lines = [""] * len(numbered)
+    for row, links in trained.each_links(numbered, how):
+        lines[row] = render_links(links)
+    return lines
 
 
 def _read(src: Path, tgt: Path, errors: OnBadBytes) -> TokenisedPairs:
@@ -160,9 +166,8 @@ def _train(
         step = f"{done.direction}, {done.aligner}, iteration {done.number}"
         message(f"{step}: log-likelihood per target word {last[done.direction]:.4f}", quiet)
 
-    folded, smoothing = pairs.folded(), estimation.chosen_smoothing()
-    both = symmetrise is not None
-    trained = train_pair(kind, folded.sources, folded.targets, estimation.iterations, smoothing, both, report)
+    smoothing, both = estimation.chosen_smoothing(), symmetrise is not None
+    trained = train_pair(kind, *pairs, estimation.iterations, smoothing, both, report, lowercase=True)
     if (out := estimation.out) is not None:
         facts = AlignerFacts(
             kind=kind, smoothing=smoothing.kind, alpha=smoothing.alpha, num_pairs=len(pairs.sources),
@@ -198,13 +203,12 @@ def _show(trained: AlignerPair, word: str) -> None:
         write_line(f"{direction}\t{target}\t{prob:.4f}")
 
 
-def _output(links: list[Links], gold: list[GoldLinks] | None, quiet: bool) -> None:
+def _output(lines: list[str], gold: list[GoldLinks] | None, quiet: bool) -> None:
     """Print the links, and the scores against links that people made."""
     from heed.cli.stdio import write_line
     from heed.metrics.alignment import LINK_METRICS
-    from heed.text.readers.links import render_gold, render_links
+    from heed.text.readers.links import render_gold
 
-    lines = [render_links(each) for each in links]
     for line in lines:
         write_line(line)
     if gold is not None:
@@ -213,10 +217,12 @@ def _output(links: list[Links], gold: list[GoldLinks] | None, quiet: bool) -> No
             message(metric().score(lines, references, intervals=DRAWS).render(), quiet)
 
 
-def _draw(page: Path, pairs: TokenisedPairs, links: list[Links], gold: list[GoldLinks] | None, quiet: bool) -> None:
+def _draw(page: Path, pairs: TokenisedPairs, lines: list[str], gold: list[GoldLinks] | None, quiet: bool) -> None:
     """Write the page of grids."""
     from heed.inspect.alignment_page import render_alignments
+    from heed.text.readers.links import parse_links
 
+    links = [parse_links(line).possible for line in lines]
     with storage_errors("write the page", path=page), atomic_write(page, "w") as file:
         file.write(render_alignments(pairs, links, gold))
     message(f"{page}: open it in a browser.", quiet)

@@ -8,7 +8,7 @@ both sentences, with the empty word in column 0.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -128,14 +128,14 @@ class Aligner(ABC):
 
     def links(self, pairs: SentencePairs) -> list[Links]:
         """The likeliest source word of each target word, if that is not the empty word."""
-        rows: list[Ints] = []
-        ends: list[tuple[Ints, Ints]] = []
+        return in_order(len(pairs), self.each_links(pairs))
+
+    def each_links(self, pairs: SentencePairs) -> Iterator[tuple[int, Links]]:
+        """As `links`, each with the number of its pair, block by block."""
         for block, cells, own in self._of(pairs):
             best = self.best(block, self.lexicon.cell_probs(block, cells, own))
-            row, tgt = np.nonzero(best)
-            rows.append(block.rows[row])
-            ends.append((best[row, tgt] - 1, tgt))
-        return grouped(len(pairs), rows, ends)
+            for row, sources in zip(block.rows.tolist(), best.tolist(), strict=True):
+                yield row, frozenset((i - 1, j) for j, i in enumerate(sources) if i)
 
     def best(self, block: Block, probs: Floats) -> Ints:
         """The likeliest source [B, J] of each target word: 0 for the empty word, else its position plus 1."""
@@ -143,13 +143,12 @@ class Aligner(ABC):
         return np.asarray(posteriors.argmax(-1))
 
 
-def grouped(num_pairs: int, rows: Sequence[Ints], ends: Sequence[tuple[Ints, Ints]]) -> list[Links]:
-    """Links by pair, from the pair of each link and its source and target positions."""
-    links: list[list[tuple[int, int]]] = [[] for _ in range(num_pairs)]
-    for row, (src, tgt) in zip(rows, ends, strict=True):
-        for number, i, j in zip(row.tolist(), src.tolist(), tgt.tolist(), strict=True):
-            links[number].append((i, j))
-    return [frozenset(each) for each in links]
+def in_order(num_pairs: int, numbered: Iterable[tuple[int, Links]]) -> list[Links]:
+    """Links by pair, from the number of each pair and its links; none for the others."""
+    links: list[Links] = [frozenset()] * num_pairs
+    for row, of_row in numbered:
+        links[row] = of_row
+    return links
 
 
 def checked(arrays: Arrays, name: str, shape: tuple[int | None, ...]) -> np.ndarray[Any, Any]:

@@ -6,7 +6,7 @@ word that the training text does not have. A block is a rectangle, so every mode
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
@@ -30,8 +30,13 @@ Links = frozenset[tuple[int, int]]
 class Words:
     """The different words of a text, numbered in order of first appearance."""
 
-    def __init__(self, words: Iterable[str] = ()) -> None:
-        self.numbers: dict[str, int] = {word: FIRST + place for place, word in enumerate(dict.fromkeys(words))}
+    def __init__(self, words: Iterable[str] = (), lowercase: bool = False) -> None:
+        """`lowercase`: words that differ in case only are one."""
+        fold = str.lower if lowercase else str
+        distinct = dict.fromkeys(map(fold, dict.fromkeys(words)))
+        self.numbers: dict[str, int] = {word: FIRST + place for place, word in enumerate(distinct)}
+        self.written: dict[str, int] = _Written(self.numbers, fold)
+        """The number of each word as it is written in a text; `UNKNOWN` for others."""
 
     def __len__(self) -> int:
         """The number of words, with the empty and the unknown one."""
@@ -41,9 +46,21 @@ class Words:
         return iter(self.numbers)
 
     @classmethod
-    def of(cls, sentences: Iterable[Sequence[str]]) -> Words:
+    def of(cls, sentences: Iterable[Sequence[str]], lowercase: bool = False) -> Words:
         """The words of tokenised sentences."""
-        return cls(chain.from_iterable(sentences))
+        return cls(chain.from_iterable(sentences), lowercase)
+
+
+class _Written(dict[str, int]):
+    """Numbers of words as they are written, which are found once."""
+
+    def __init__(self, numbers: Mapping[str, int], fold: Callable[[str], str]) -> None:
+        super().__init__()
+        self.numbers, self.fold = numbers, fold
+
+    def __missing__(self, word: str) -> int:
+        number = self[word] = self.numbers.get(self.fold(word), UNKNOWN)
+        return number
 
 
 class Sentences:
@@ -58,8 +75,7 @@ class Sentences:
     def of(cls, sentences: Sequence[Sequence[str]], words: Words) -> Sentences:
         """Tokenised sentences; words that `words` does not have are unknown."""
         lengths = np.fromiter(map(len, sentences), np.int64, len(sentences))
-        number = words.numbers.get
-        ids = (number(word, UNKNOWN) for word in chain.from_iterable(sentences))
+        ids = map(words.written.__getitem__, chain.from_iterable(sentences))
         return cls(np.fromiter(ids, np.int64, int(lengths.sum())), lengths)
 
     def __len__(self) -> int:

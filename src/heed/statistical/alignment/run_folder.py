@@ -45,6 +45,8 @@ class AlignerFacts(BaseModel):
     """The key in `ALIGNERS`."""
     smoothing: SmoothingKind
     alpha: float = Field(ge=0, allow_inf_nan=False)
+    lowercase: bool = True
+    """Whether words that differ in case only are one."""
     num_pairs: int = 0
     """Sentence pairs that it was trained on."""
     log_likelihood_per_word: dict[Direction, float] = {}
@@ -90,7 +92,7 @@ def read_run(folder: Path) -> AlignerRun:
     """The run of a folder. Raises MissingInputError, and DataError for damaged files."""
     facts = read_facts(folder)
     files = RunFiles(folder)
-    src, tgt = (_read_words(files, side) for side in ("src", "tgt"))
+    src, tgt = (_read_words(files, side, facts.lowercase) for side in ("src", "tgt"))
     sizes: dict[Direction, tuple[int, int]] = {FORWARD: (len(src), len(tgt)), BACKWARD: (len(tgt), len(src))}
     aligners = {each: _read_aligner(files, each, facts, *sizes[each]) for each in facts.directions}
     return AlignerRun(folder, facts, AlignerPair(src, tgt, aligners))
@@ -125,10 +127,10 @@ def _arrays(aligner: Aligner) -> dict[str, np.ndarray[Any, Any]]:
     return {name: np.ascontiguousarray(array) for name, array in arrays.items()}
 
 
-def _read_words(files: RunFiles, side: str) -> Words:
+def _read_words(files: RunFiles, side: str, lowercase: bool) -> Words:
     name = f"words.{side}.json"
     try:
-        return Words(_WORDS.validate_json(files.read(name, LARGE)))
+        return Words(_WORDS.validate_json(files.read(name, LARGE)), lowercase)
     except ValidationError as error:
         raise DataError(f"{files.folder / name} is damaged: it is not a list of words. {RESTORE}") from error
 

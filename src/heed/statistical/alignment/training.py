@@ -5,14 +5,14 @@ An aligner with `before` begins with the table of simpler ones, which are estima
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
 
 import numpy as np
 
 from heed.core.errors import UsageError
-from heed.statistical.alignment.aligner import Aligner, grouped
+from heed.statistical.alignment.aligner import Aligner, in_order
 from heed.statistical.alignment.diagonal import Diagonal
 from heed.statistical.alignment.hmm import Hmm
 from heed.statistical.alignment.ibm1 import Ibm1
@@ -95,34 +95,34 @@ class AlignerPair:
         self, sources: Sequence[Sequence[str]], targets: Sequence[Sequence[str]], symmetrise: str | None
     ) -> list[Links]:
         """The links of tokenised pairs: of both directions combined, or of `forward` alone if `symmetrise` is None."""
-        return self.links_of(SentencePairs.of(sources, targets, self.src_words, self.tgt_words), symmetrise)
+        pairs = SentencePairs.of(sources, targets, self.src_words, self.tgt_words)
+        return in_order(len(pairs), self.each_links(pairs, symmetrise))
 
     def own_links(self, symmetrise: str | None) -> list[Links]:
         """As `links`, of the pairs that the aligners were estimated from."""
         if self.own is None:
             raise ValueError("these aligners come from a run folder, which does not have their pairs")
-        return self.links_of(self.own, symmetrise)
+        return in_order(len(self.own), self.each_links(self.own, symmetrise))
 
-    def links_of(self, pairs: SentencePairs, symmetrise: str | None) -> list[Links]:
-        """As `links`, of pairs by number."""
+    def each_links(self, pairs: SentencePairs, symmetrise: str | None) -> Iterator[tuple[int, Links]]:
+        """As `links`, each with the number of its pair, block by block, so that few are in memory."""
         if symmetrise == AGREEMENT:
-            return self._agreed(pairs)
-        forward = self.aligners[FORWARD].links(pairs)
+            yield from self._agreed(pairs)
+            return
+        forward = self.aligners[FORWARD].each_links(pairs)
         if symmetrise is None:
-            return forward
+            yield from forward
+            return
         combine = SYMMETRISATIONS[symmetrise]
-        backward = self.aligners[BACKWARD].links(pairs.turned)
-        turned = (frozenset((i, j) for j, i in links) for links in backward)
-        return [combine(*both) for both in zip(forward, turned, strict=True)]
+        for (row, ours), (_, theirs) in zip(forward, self.aligners[BACKWARD].each_links(pairs.turned), strict=True):
+            yield row, combine(ours, frozenset((i, j) for j, i in theirs))
 
-    def _agreed(self, pairs: SentencePairs) -> list[Links]:
-        rows, ends = [], []
+    def _agreed(self, pairs: SentencePairs) -> Iterator[tuple[int, Links]]:
         both = zip(self.aligners[FORWARD].expected(pairs), self.aligners[BACKWARD].expected(pairs.turned), strict=True)
         for (block, forward, _), (_, backward, _) in both:
-            row, tgt, src = np.nonzero(agreed(forward, backward))
-            rows.append(block.rows[row])
-            ends.append((src, tgt))
-        return grouped(len(pairs), rows, ends)
+            for row, linked in zip(block.rows.tolist(), agreed(forward, backward), strict=True):
+                tgt, src = np.nonzero(linked)
+                yield row, frozenset(zip(src.tolist(), tgt.tolist(), strict=True))
 
     def translations(self, word: str, most: int) -> list[tuple[str, str, float]]:
         """The likeliest translations of a word: the direction, the other word and t, likeliest first.
@@ -145,10 +145,10 @@ class AlignerPair:
 
 def train_pair(
     name: str, sources: Sequence[Sequence[str]], targets: Sequence[Sequence[str]], iterations: int | None = None,
-    smoothing: Smoothing = DEFAULT, both: bool = True, report: Report = lambda _: None,
+    smoothing: Smoothing = DEFAULT, both: bool = True, report: Report = lambda _: None, lowercase: bool = False,
 ) -> AlignerPair:  # fmt: skip
     """Aligners of tokenised sentences, in both directions or in one."""
-    src_words, tgt_words = Words.of(sources), Words.of(targets)
+    src_words, tgt_words = Words.of(sources, lowercase), Words.of(targets, lowercase)
     pairs = SentencePairs.of(sources, targets, src_words, tgt_words)
     aligners: dict[Direction, Aligner] = {FORWARD: train(name, pairs, iterations, smoothing, report)}
     if both:

@@ -21,10 +21,6 @@ class TokenisedPairs(NamedTuple):
         """The numbers of source and target words of each pair."""
         return [(len(src), len(tgt)) for src, tgt in zip(self.sources, self.targets, strict=True)]
 
-    def folded(self) -> TokenisedPairs:
-        """The words in lower case."""
-        return TokenisedPairs(*([[word.lower() for word in words] for words in side] for side in self))
-
 
 def read_tokenised(src: str | Path, tgt: str | Path, errors: Errors = "strict") -> TokenisedPairs:
     """The words of two parallel files; only blanks and tabs separate words.
@@ -32,9 +28,10 @@ def read_tokenised(src: str | Path, tgt: str | Path, errors: Errors = "strict") 
     Raises what `read_pairs` raises, and DataError for a line without words.
     """
     pairs = TokenisedPairs([], [])
+    known: dict[str, str] = {}  # a word that occurs often is one string in memory
     for number, lines in enumerate(read_pairs(CorpusFiles(src, tgt), errors), start=1):
         for path, line, words in zip((src, tgt), lines, pairs, strict=True):
-            words.append([word for word in line.replace("\t", " ").split(" ") if word])
+            words.append([known.setdefault(word, word) for word in line.replace("\t", " ").split(" ") if word])
             if not words[-1]:
                 raise DataError(
                     f"{shown_name(path)}:{number}: the line has no words, so there is nothing to align. Remove it and "
