@@ -211,6 +211,7 @@ OPENERS = {
         "read_text": "another program's folder", "load_file": "the same", "save_file": "the same",
         "write_text": "the same", "write_bytes": "the same",
     },
+    "heed.export.moses": {"atomic_write": "a file for another program"},
     "heed.export.word2vec": {"atomic_write": "a file for another program"},
     "heed.api": {"open": "a predictor, which reads through its run"},
     "heed.tasks.translation.predictor": {"open": "the same"},

@@ -147,6 +147,16 @@ def test_a_rule_based_run_keeps_its_rules(run: Path, tmp_path: Path) -> None:
     assert [step["note"] for step in shown["steps"]] == ["turn", "turn"]
 
 
+def test_its_table_goes_out_and_in(run: Path, tmp_path: Path) -> None:
+    table, new = tmp_path / "table", tmp_path / "new"
+    assert "phrase pairs" in call("export", run, "--to", "moses", "--out", table).err
+    assert call("import", table, "--into", run, "--out", new).code == 0
+    assert heed.load(new).translate(["ba ce", "di"]) == heed.load(run).translate(["ba ce", "di"])
+    table.write_text("ba ||| sol ||| 1 1 1 1 ||| 0-0\n", encoding="utf-8")
+    assert call("import", table, "--into", run, "--out", tmp_path / "other").code == 0
+    assert sorted(heed.load(tmp_path / "other").translate("ba di").split()) == ["di", "sol"]  # `di` is unknown now
+
+
 def test_a_damaged_table_is_refused(run: Path, tmp_path: Path) -> None:
     weights = read_weights(run / WEIGHTS)
     for name in ("table.tgt_nodes", "weights", "language.words"):

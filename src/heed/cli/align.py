@@ -56,7 +56,7 @@ class Estimation:
 def align(
     *,
     model: Annotated[
-        str, typer.Argument(metavar="KIND|RUN", help="ibm1, ibm2, diagonal or hmm, or the run folder of an aligner.")
+        str, typer.Argument(metavar="KIND|RUN", help="ibm1 to ibm5, diagonal or hmm, or the run folder of an aligner.")
     ],
     src: Annotated[Path | None, typer.Option(help="Source text, a tokenised sentence per line.")] = None,
     tgt: Annotated[Path | None, typer.Option(help="Target text, line by line its translation.")] = None,

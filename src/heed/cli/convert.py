@@ -14,7 +14,7 @@ from heed.core.progress import message
 if TYPE_CHECKING:
     from heed.run import Run
 
-Target = Literal["gpt2", "bert", "arpa", "ctranslate2", "word2vec"]
+Target = Literal["gpt2", "bert", "arpa", "ctranslate2", "word2vec", "moses"]
 
 
 def export(
@@ -23,7 +23,7 @@ def export(
     to: Annotated[
         Target,
         typer.Option(
-            help="gpt2 or bert (Hugging Face transformers), arpa (KenLM), ctranslate2 (translators) or word2vec."
+            help="gpt2 or bert (Hugging Face transformers), arpa (KenLM), ctranslate2, word2vec or moses (phrases)."
         ),
     ] = "gpt2",
     quiet: Quiet = False,
@@ -43,6 +43,8 @@ def export(
       heed export runs/en-de --to ctranslate2 --out en-de-ctranslate2
 
       heed export runs/vectors --to word2vec --out vectors.txt
+
+      heed export runs/phrases --to moses --out phrase-table
     """
     from heed.export.arpa import export_arpa
     from heed.export.gpt2 import export_gpt2
@@ -65,6 +67,11 @@ def export(
 
         message(f"{out}: {export_word2vec(opened, out):,} word vectors", quiet)
         return
+    if to == "moses":
+        from heed.export.moses import export_moses
+
+        message(f"{out}: {export_moses(opened, out):,} phrase pairs", quiet)
+        return
     opened.predictor.require("generate", "export")
     if to == "arpa":
         message(_counts(out, export_arpa(opened, out)), quiet)
@@ -82,13 +89,17 @@ def import_model(
     model: Annotated[
         Path,
         typer.Argument(
-            help="Folder with config.json, model.safetensors and a tokenizer; an ARPA file; or word vectors."
+            help="Folder with config.json, model.safetensors and a tokenizer; an ARPA file; word vectors; or, with "
+            "--into, a phrase table."
         ),
     ],
     out: Annotated[Path, typer.Option(help="The new run folder.")],
+    into: Annotated[
+        Path | None, typer.Option(metavar="RUN", help="A phrase-based run, of which a copy gets the table of Moses.")
+    ] = None,
     quiet: Quiet = False,
 ) -> None:
-    """Make a run from a GPT-2, a BERT, an ARPA file or word vectors.
+    """Make a run from a GPT-2, a BERT, an ARPA file, word vectors or a phrase table.
 
     GPT-2 and BERT in the format of Hugging Face transformers; n-grams as KenLM and SRILM write them; word vectors in
     the text format of word2vec. The run can do what others of its kind can; a GPT-2 or a BERT can also be trained
@@ -101,7 +112,17 @@ def import_model(
       heed import kn5.arpa --out runs/kn5
 
       heed import vectors.txt --out runs/vectors
+
+      heed import phrase-table.gz --into runs/phrases --out runs/phrases-2
     """
+    if into is not None:
+        from heed.export.moses import import_moses
+        from heed.run import Run
+
+        num_pairs, num_unknown = import_moses(model, Run(into), out)
+        left_out = f"; left out: {num_unknown:,} with words that {into} does not have" if num_unknown else ""
+        message(f"{out}: {num_pairs:,} phrase pairs{left_out}", quiet)
+        return
     from heed.export.arpa import import_arpa
     from heed.export.gpt2 import CONFIG, import_gpt2, read_json
     from heed.export.word2vec import import_word2vec, is_word2vec

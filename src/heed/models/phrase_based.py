@@ -51,8 +51,12 @@ class PhraseBased(DerivingModel):
             raise DataError("the phrase-based model is not estimated yet.")
         return self._translator
 
+    def hold(self, translator: PhraseTranslator) -> None:
+        """Use this translator from now on."""
+        self._translator = translator
+
     def estimate(self, bitext: Bitext) -> None:
-        self._translator = estimate_translator(bitext, self.config)
+        self.hold(estimate_translator(bitext, self.config))
 
     def derive(self, source: Sequence[int], width: int, number: int) -> list[Derivation]:
         return self.translator.derive(source, width, number)

@@ -87,7 +87,7 @@ class _Newton:
 
     def objective(self, v: Tensor, z: Tensor) -> float:
         penalty = 0.5 * float((self.penalised * v).square().sum(dtype=torch.float64))
-        parts = zip(z.split(_ROWS), self.targets.split(_ROWS), strict=True)
+        parts = zip(torch.split(z, _ROWS), torch.split(self.targets, _ROWS), strict=True)
         return penalty + self.strength * sum(float(self.link.loss(z.double(), t.double())) for z, t in parts)
 
     def gradient(self, v: Tensor, z: Tensor) -> Tensor:

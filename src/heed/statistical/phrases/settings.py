@@ -28,7 +28,7 @@ class PhraseSettings(Config):
     """Most words that the search jumps over (0: monotone, -1: any number)."""
     stack_threshold: float = Field(default=0.0, ge=0)
     """Hypotheses that are further below the best one of their stack are dropped (0: none)."""
-    tuning_rounds: int = Field(default=5, ge=0)
+    tuning_rounds: int = Field(default=4, ge=0)
     """Rounds of n-best lists on the validation data, by which the weights are tuned for BLEU (0: not tuned)."""
-    tuning_width: int = Field(default=50, ge=1, le=10_000)
+    tuning_width: int = Field(default=30, ge=1, le=10_000)
     """Hypotheses of a stack while the weights are tuned."""

@@ -1,0 +1,65 @@
+"""Phrase-based runs to phrase tables of Moses, and runs with a table of Moses."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from heed.core.errors import UsageError
+from heed.core.files import atomic_folder, atomic_write, storage_errors
+from heed.core.run_files import RunFiles
+from heed.nn.weight_file import save_weights
+from heed.run import RECIPE, WEIGHTS, Run
+from heed.statistical.phrases.moses import WordForms, read_table, table_lines
+from heed.tasks.prepare import copy_seen, vocabulary_digests
+from heed.text.readers import read_text
+
+
+def export_moses(run: Run, path: Path) -> int:
+    """Write the phrase table of a run; returns the number of pairs.
+
+    Raises UsageError for another kind of model, and StorageError.
+    """
+    model = _model_of(run)
+    num_pairs = 0
+    with storage_errors("write the phrase table", path=path), atomic_write(path, "w") as file:
+        for line in table_lines(model.translator.table, _forms(run, model)):
+            file.write(line + "\n")
+            num_pairs += 1
+    return num_pairs
+
+
+def import_moses(path: Path, run: Run, out: Path) -> tuple[int, int]:
+    """A copy of a run with the phrase table of a file; returns its number of pairs, and that of pairs left out.
+
+    The language model, the forms of words and the weights stay. Raises UsageError, MissingInputError, DataError and
+    StorageError.
+    """
+    model = _model_of(run)
+    table, num_unknown = read_table(read_text(path), _forms(run, model), path.name)
+    model.hold(replace(model.translator, table=table))
+    with storage_errors("write the run", path=out), atomic_folder(out) as new:
+        files = RunFiles(new)
+        with files.write(RECIPE) as file:
+            file.write(run.files.read_anyway(RECIPE, "The new run has the same."))
+        for source in sorted(run.folder.glob("tokenizer*.json")):
+            run.files.copy(source.name, files)
+        copy_seen(run.folder, new)
+        metadata = {"counted": "true", "table": path.name, **vocabulary_digests(run.tokenizers)}
+        save_weights(new / WEIGHTS, model.state_dict(), metadata)
+    return len(table), num_unknown
+
+
+def _model_of(run: Run) -> Any:
+    """The model. Raises UsageError if it has no phrase table."""
+    model: Any = run.model
+    if not hasattr(getattr(model, "translator", None), "table"):
+        raise UsageError(f"{run.folder}: a {run.recipe.model.kind} model has no phrase table.")
+    return model
+
+
+def _forms(run: Run, model: Any) -> WordForms:
+    tokenizer = run.tokenizers["tgt"]
+    texts = [part.decode(errors="ignore") for part in tokenizer.bytes_of(range(len(tokenizer.vocabulary)))]
+    return WordForms(texts, model.translator.language.log_probs_of[: len(texts)])
