@@ -9,7 +9,8 @@ programs share the cores). Finished runs are not trained again and interrupted o
 
 The table has BLEU and chrF on validation data, or with `--test` on test_2016_flickr, parameters, minutes of training,
 sentences a second (in one batch, by the recipe's search), and BLEU by the length of the source; numbers are means over
-the seeds. `--plot` draws the last of these: what attention does for long sentences.
+the seeds. `--plot` draws the last of these: what attention does for long sentences. `--direction de-en` exchanges the
+languages.
 """
 
 from __future__ import annotations
@@ -172,6 +173,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--data", type=Path, required=True, help="folder of Multi30k's raw files")
     made.add_argument("--out", type=Path, default=Path("runs/lineage"), help="folder of the runs")
     made.add_argument("--only", default="", help=f"names with ; between them: {'; '.join(SYSTEMS)}")
+    made.add_argument("--direction", choices=("en-de", "de-en"), default="en-de", help="with another --out for each")
     made.add_argument("--seeds", default="1", help="comma-separated seeds (default 1)")
     made.add_argument("--minutes", type=float, default=15.0, help="minutes of training for each run (default 15)")
     made.add_argument("--updates", type=int, default=0, help="updates for each run, instead of minutes")
@@ -193,6 +195,16 @@ def runs_of(given: argparse.Namespace) -> dict[str, dict[str, Flags]]:
     }
 
 
+def other_way(direction: str) -> Flags:
+    """Flags that exchange source and target of the recipes, for German to English."""
+    src, tgt = direction.split("-")
+    keys = {
+        "src": f"train.{src}.gz", "tgt": f"train.{tgt}.gz", "valid_src": f"val.{src}.gz", "valid_tgt": f"val.{tgt}.gz",
+        "src_lang": src, "tgt_lang": tgt,
+    }  # fmt: skip
+    return [] if direction == "en-de" else [f"--data.{name}={value}" for name, value in keys.items()]
+
+
 def main() -> None:
     """Train what is missing, and print the table."""
     given = parser().parse_args()
@@ -200,13 +212,13 @@ def main() -> None:
     if not given.table:
         every = ["--training.eval_every=100000"] if given.updates else []  # validation at the end alone
         experiments = [Experiment(name, flags) for runs in systems.values() for name, flags in runs.items()]
-        flags = [f"--data.dir={given.data}", "--device=cpu", *every]
+        flags = [f"--data.dir={given.data}", "--device=cpu", *every, *other_way(given.direction)]
         budget = Budget(0.0 if given.updates else given.minutes, given.updates)
         train(
             [Experiment(each.name, [*each.flags, *flags]) for each in experiments], given.out, budget, given.threads, []
         )  # fmt: skip
     part = "test_2016_flickr" if given.test else "val"
-    test = read_parallel(given.data / f"{part}.en.gz", given.data / f"{part}.de.gz")
+    test = read_parallel(*(given.data / f"{part}.{code}.gz" for code in given.direction.split("-")))
     folders = {name: [given.out / folder_name(run) for run in runs] for name, runs in systems.items()}
     found: dict[str, Any] = {
         name: [measure(folder, test, given.threads) for folder in of_one if has_ended(folder)]

@@ -117,6 +117,10 @@ CONFIGS: dict[str, ModelConfig] = {
             cell="tanh", hidden_size=12, start="zeros", attention="same_position", query="word", readout="none"
         ),
     ),
+    "encoder_decoder, SSRU": translator(
+        BIGRU,
+        TransformerDecoderConfig(d_ff=14, num_heads=2, num_layers=2, decoder_mixing="ssru"),
+    ),
     "encoder_decoder, transformer": translator(
         RNN_READER.model_copy(update={"hidden_size": 9}),
         TransformerDecoderConfig(d_ff=14, num_heads=2, num_layers=2),

@@ -152,6 +152,12 @@ def test_an_external_attention_and_metric_work_in_a_translator(toys: list[Any], 
     assert call("translate", tmp_path / "run", stdin="ba ce\n").code == 0
 
 
+def test_an_external_attention_works_in_a_recurrent_decoder(toys: list[Any], tmp_path: Path) -> None:
+    keys = tiny_keys(tmp_path, model__kind="encoder_decoder", model__decoder__attention="averaging")
+    run = heed.train(keys | {"training.max_steps": 1}, tmp_path / "run", device="cpu", members=toys, quiet=True)
+    assert run.run.recipe.members == ("toy_attention:Averaging",)
+
+
 class LowerCase(Word):
     """Words in lower case."""
 

@@ -10,6 +10,7 @@ from torch import nn
 
 from heed.core.errors import UsageError
 from heed.models.bilstm import BiGru, BiGruConfig, BiLstm, BiLstmConfig
+from heed.nn.affixes import AFFIX_BITS, AFFIXES, AffixVectors, rows_of
 from heed.nn.characters import CHARACTERS, CharacterCnn, CharacterLstm
 from heed.nn.contract import Vocabularies
 from heed.nn.dropout_keys import DropoutKeys
@@ -62,8 +63,9 @@ def test_both_directions_are_those_of_pytorch(model: Any, config: Any, oracle: A
 @pytest.mark.parametrize("characters", ["none", "lstm", "cnn"])
 @pytest.mark.parametrize("with_dropout", [False, True])
 def test_neighbours_and_padding_do_not_change_words(characters: Any, with_dropout: bool) -> None:
-    given = FULL | {"characters": characters, "num_layers": 2}
+    given = FULL | {"characters": characters, "num_layers": 2, "affix_size": 2}
     reader, source = BiLstm(BiLstmConfig(**given), WORDS), words()
+    torch.nn.init.normal_(reader.affixes.weight)
     keys = DropoutKeys.for_step(1, 2, torch.arange(3)) if with_dropout else None
     together = source.of_words(reader.read(source, keys))
     for row in range(3):
@@ -139,3 +141,32 @@ def test_inputs_that_the_data_does_not_have_are_refused() -> None:
         BiLstm(BiLstmConfig(characters="cnn", case_size=3), Vocabularies(20, 5))
     with pytest.raises(UsageError, match=r"model.mark_size: the data has no marks"):
         BiLstm(BiLstmConfig(mark_size=3), Vocabularies(20, 5, num_characters=4))
+
+
+def test_affixes_are_rows_of_a_table_for_the_first_and_last_characters() -> None:
+    affixes = AffixVectors(3)
+    torch.nn.init.normal_(affixes.weight)
+    spelled = torch.tensor([[0, 0, 0, 0, 0], [5, 6, 0, 0, 0], [4, 5, 6, 0, 0], [4, 5, 6, 7, 8], [9, 5, 6, 7, 8]])
+    vectors = affixes(spelled).view(5, 2, len(AFFIXES), 3)
+    assert not vectors[0].any()
+    for length, prefix, suffix in zip(AFFIXES, *vectors[2:].movedim(2, 0).unbind(2), strict=True):
+        assert prefix[0].equal(prefix[1]) == (length < 4) and not prefix[1].equal(prefix[2])
+        assert suffix[1].equal(suffix[2]) and not suffix[0].equal(suffix[1])
+    of_short = vectors[1:3, 1, 0]
+    assert of_short[0].equal(of_short[1]), "the last two characters of both words"
+    assert vectors[1, 0, 1].equal(affixes.weight[1, rows_of(torch.tensor([[5, 6, 0]]))[0]])
+    torch.testing.assert_close(affixes(nn.functional.pad(spelled, (0, 3))), affixes(spelled))
+
+
+def test_affixes_hardly_ever_share_a_row() -> None:
+    letters = torch.cartesian_prod(*[torch.arange(2, 28)] * 2)
+    assert len(rows_of(letters).unique()) > 0.95 * len(letters)
+    assert int(rows_of(letters).min()) >= 0 and int(rows_of(letters).max()) < 1 << AFFIX_BITS
+
+
+def test_affixes_that_training_has_not_seen_add_nothing() -> None:
+    reader = BiLstm(BiLstmConfig(**FULL, affix_size=4), WORDS)
+    assert reader.affixes is not None and not reader.affixes(words().characters).any()
+    features = reader.read(words())
+    torch.nn.init.normal_(reader.affixes.weight)
+    assert not torch.allclose(features, reader.read(words()))

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from heed.nn.dropout_keys import DropoutKeys
-from heed.nn.recurrent import CELLS, Bidirectional, Cell, GRUCell, States, unroll
+from heed.nn.recurrent import CELLS, Bidirectional, Cell, GRUCell, States, unroll, unroll_rows
 
 INPUT, HIDDEN, ROWS, STEPS = 5, 4, 3, 9
 THEIRS = {"tanh": nn.RNN, "gru_reset_after": nn.GRU, "lstm": nn.LSTM}
@@ -223,3 +223,22 @@ def test_an_open_keeping_gate_keeps_the_state(name: str) -> None:
     before = random_states(cell)
     _, after = unroll(cell, torch.zeros(30, ROWS, INPUT), before)
     torch.testing.assert_close(after, before, rtol=0, atol=1e-3)
+
+
+@every_cell
+def test_rows_of_different_lengths_end_in_the_state_after_their_last_step(name: str) -> None:
+    torch.manual_seed(2)
+    cell, lengths = CELLS[name](3, 4), [5, 2, 12]
+    x = torch.randn(3, 12, 3)
+    out, states = unroll_rows(cell, x, torch.arange(12) < torch.tensor(lengths)[:, None])
+    gradients = torch.autograd.grad(sum((part.sum() for part in states), torch.tensor(0.0)), list(cell.parameters()))
+    expected = [
+        unroll(cell, x[row : row + 1, :length].transpose(0, 1), cell.zeros(1)) for row, length in enumerate(lengths)
+    ]
+    for row, (alone, last) in enumerate(expected):
+        torch.testing.assert_close(out[row, : lengths[row]], alone[:, 0])
+        for ours, theirs in zip(states, last, strict=True):
+            torch.testing.assert_close(ours[row], theirs[0])
+    total = sum((part.sum() for _, last in expected for part in last), torch.tensor(0.0))
+    for ours, theirs in zip(gradients, torch.autograd.grad(total, list(cell.parameters())), strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)

@@ -1,10 +1,10 @@
 """Bidirectional recurrent readers of words: BiLSTM and BiGRU (Graves & Schmidhuber 2005; Huang et al. 2015).
 
 The input of a word is its vector, and for sources of words optionally features of its characters (Lample et al. 2016;
-Ma & Hovy 2016), vectors of its letter case and of its mark (the predicate, in semantic role labelling). Words that
-occur once in training are read as the unknown word with a probability, so that the unknown word is trained (Lample et
-al. 2016, section 4.3); with another one, any word is (Iyyer et al. 2015, "Deep unordered composition rivals syntactic
-methods"), so that no word is all that a tag rests on.
+Ma & Hovy 2016), vectors of its prefixes and suffixes (Huang et al. 2015), of its letter case and of its mark (the
+predicate, in semantic role labelling). Words that occur once in training are read as the unknown word with a
+probability, so that the unknown word is trained (Lample et al. 2016, section 4.3); with another one, any word is (Iyyer
+et al. 2015, "Deep unordered composition rivals syntactic methods"), so that no word is all that a tag rests on.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from heed.core.errors import UsageError
 from heed.models.model import ModelConfig, ReaderModel
+from heed.nn.affixes import AffixVectors
 from heed.nn.characters import CHARACTERS, vectors
 from heed.nn.contract import Trace, Vocabularies
 from heed.nn.dropout_keys import DropoutKeys, dropout
@@ -48,6 +49,8 @@ class BiLstmConfig(ModelConfig):
     """Number of features of the characters of a word."""
     case_size: int = Field(default=0, ge=0)
     """Size of the vectors of letter case: lower, upper, capital first, ... (0: none; sources of words only)."""
+    affix_size: int = Field(default=0, ge=0)
+    """Size of the vector of each prefix and suffix of 2, 3 and 4 characters (0: none; sources of words only)."""
     mark_size: int = Field(default=0, ge=0)
     """Size of the vectors of marks (0: none; sources of words only)."""
     dropout: float = Field(default=0.5, ge=0, lt=1)
@@ -101,6 +104,8 @@ class BiLstm(ReaderModel):
             kind = CHARACTERS[config.characters]
             self.characters = kind(vocabularies.num_characters, config.character_size, config.character_features)
             size += config.character_features
+        self.affixes = AffixVectors(config.affix_size) if config.affix_size else None
+        size += self.affixes.num_features if self.affixes is not None else 0
         self.cases = vectors(NUM_CASES, config.case_size) if config.case_size else None
         self.marks = vectors(vocabularies.num_marks + 1, config.mark_size) if config.mark_size else None
         size += config.case_size + config.mark_size
@@ -128,8 +133,9 @@ class BiLstm(ReaderModel):
 
     def _embed(self, source: Any, dropout_keys: DropoutKeys | None) -> Float[Tensor, "B S E"]:
         inputs = [nn.functional.embedding(self._some_unknown(source.ids, dropout_keys), self.embedding)]
-        if self.characters is not None:
-            inputs.append(nn.functional.embedding(source.forms, self.characters(source.characters)))
+        for features in (self.characters, self.affixes):
+            if features is not None:
+                inputs.append(nn.functional.embedding(source.forms, features(source.characters)))
         if self.cases is not None:
             inputs.append(nn.functional.embedding(source.cases, self.cases))
         if self.marks is not None:
@@ -164,7 +170,10 @@ class BiGru(BiLstm):
 
 def _require_words(config: BiLstmConfig, vocabularies: Vocabularies) -> None:
     """Raise UsageError for inputs that only sources of words have."""
-    given = {"characters": config.characters != "none", "case_size": config.case_size > 0}
+    given = {
+        "characters": config.characters != "none", "affix_size": config.affix_size > 0,
+        "case_size": config.case_size > 0,
+    }  # fmt: skip
     if not vocabularies.num_characters and any(given.values()):
         named = ", ".join(f"model.{key}" for key, value in given.items() if value)
         raise UsageError(f"{named}: this task has no characters of words, which task tagging has. Leave it out.")

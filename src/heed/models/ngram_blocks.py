@@ -15,7 +15,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from heed.nn.incidence import Features, Incidence
+from heed.nn.device import give_memory_back
+from heed.nn.incidence import Features, Incidence, occurrences
 from heed.statistical.ngram_table import NgramNames, SparseRows
 from heed.statistical.text_ngrams import Counted, Hashes, NgramOrders, Ngrams, Occurrences, ngrams_of
 
@@ -52,7 +53,10 @@ class NgramBlocks:
             counted = counted or [Counted() for _ in blocks]
             for counts, (found, _) in zip(counted, blocks, strict=True):
                 counts.add(found.hashes)
-        return [counts.frequent(least, most) for counts in counted]
+        vocabularies = [counts.frequent(least, most) for counts in counted]
+        del counted
+        give_memory_back()
+        return vocabularies
 
     def incidences(
         self, texts: Iterable[Texts], vocabularies: Sequence[Hashes]
@@ -67,10 +71,11 @@ class NgramBlocks:
         blocks = []
         for vocabulary, of_block in zip(vocabularies, rows, strict=True):
             columns, offsets, counts = of_block.arrays()
-            frequencies = np.bincount(columns, minlength=len(vocabulary))
-            idf = np.log((1 + len(offsets) - 1) / (1 + frequencies)) + 1
+            idf = np.log((1 + len(offsets) - 1) / (1 + occurrences(columns, len(vocabulary)))) + 1
             blocks.append(Incidence(columns, offsets, torch.from_numpy(idf.astype(np.float32)), counts))
-        return blocks, [named.arrays() for named in names]
+        named_blocks = [named.arrays() for named in names]
+        give_memory_back()
+        return blocks, named_blocks
 
     def features(self, texts: Iterable[Texts], vocabularies: Sequence[Hashes], scales: Sequence[Tensor]) -> Features:
         """The features of texts with the vocabulary and the scale of each block."""

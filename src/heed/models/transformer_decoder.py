@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from heed.core.config import Config, KeyOf
 from heed.core.errors import UsageError
 from heed.models.recurrent_decoder import Encoded
-from heed.models.transformer import DecoderBlock, TransformerConfig, advance_blocks, begin_blocks
+from heed.models.transformer import DECODER_MIXING, DecoderBlock, TransformerConfig, advance_blocks, begin_blocks
 from heed.nn.attention import ATTENTION
 from heed.nn.contract import Trace
 from heed.nn.dropout_keys import DropoutKeys
@@ -41,6 +41,8 @@ class TransformerDecoderConfig(Config):
     """Normalise after the residual sum, as published, or before each sublayer."""
     attention: Annotated[str, KeyOf(ATTENTION)] = "multi_head"
     """The attention of all blocks."""
+    decoder_mixing: Annotated[str, KeyOf(DECODER_MIXING)] = "self_attention"
+    """How the blocks read the earlier words; all but "self_attention" carry one vector for each row."""
     activation: Annotated[str, KeyOf(ACTIVATIONS)] = "relu"
     """Activation of the feed-forward layers."""
 
@@ -56,7 +58,10 @@ class TransformerDecoderConfig(Config):
 
     def summary(self) -> str:
         """The decoder in a phrase."""
-        return f"a Transformer decoder ({self.norm}-norm) of {self.num_layers} layers with {self.num_heads} heads"
+        mixing = "" if self.decoder_mixing == "self_attention" else f" and {self.decoder_mixing}"
+        return (
+            f"a Transformer decoder ({self.norm}-norm) of {self.num_layers} layers with {self.num_heads} heads{mixing}"
+        )
 
 
 class TransformerDecoder(nn.Module):

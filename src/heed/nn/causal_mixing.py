@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from heed.nn.contract import Recorder
 from heed.nn.dropout_keys import DropoutKeys
 from heed.nn.feed_forward import FeedForward
-from heed.nn.linear_recurrence import linear_recurrence
+from heed.nn.linear_recurrence import gated_recurrence
 from heed.nn.states import CarriedVector, Carry, RowPositions
 
 
@@ -70,8 +70,7 @@ class SSRU(CausalMixing):
         self, x: Float[Tensor, "R T D"], carried: CarriedVector, positions: RowPositions
     ) -> tuple[Float[Tensor, "R T D"], CarriedVector]:
         gate, value = self.gate_value(x).to(carried.vector.dtype).chunk(2, dim=-1)
-        keep = torch.sigmoid(gate + self.gate_bias)
-        values = linear_recurrence(keep, torch.addcmul(value, keep, value, value=-1), carried.vector)
+        values = gated_recurrence(torch.sigmoid(gate + self.gate_bias), value, carried.vector)
         return torch.relu(values).to(x.dtype), CarriedVector(values[:, -1])
 
 
@@ -95,11 +94,17 @@ class AverageAttention(CausalMixing):
         self, x: Float[Tensor, "R T D"], carried: CarriedVector, positions: RowPositions
     ) -> tuple[Float[Tensor, "R T D"], CarriedVector]:
         sums = x.to(carried.vector.dtype).cumsum(dim=1) + carried.vector[:, None]
-        numbers = positions.positions(x.shape[1], x.device) + 1
-        means = (sums / numbers[..., None]).to(x.dtype)
+        means = (sums / _numbers_of_tokens(positions, x)).to(x.dtype)
         averages = means if self.feed_forward is None else self.feed_forward(means)
         input_gate, forget_gate = torch.sigmoid(self.gates(torch.cat((x, averages), dim=-1))).chunk(2, dim=-1)
         return input_gate * x + forget_gate * averages, CarriedVector(sums[:, -1])
+
+
+def _numbers_of_tokens(positions: RowPositions, x: Float[Tensor, "R T D"]) -> Float[Tensor, "..."] | int:
+    """How many tokens of its row each token follows, itself included; one number if it is the same for all."""
+    if x.shape[1] == 1 and positions.first is None:
+        return positions.length + 1
+    return (positions.positions(x.shape[1], x.device)[..., None] + 1).float()
 
 
 class AverageAttentionWithoutFeedForward(AverageAttention):

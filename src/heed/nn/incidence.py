@@ -23,7 +23,7 @@ from torch import Tensor
 NDInts = NDArray[np.int64]
 ENTRIES = 1 << 21
 """Entries that a product or a transposition takes at once."""
-KEPT = 1 << 24
+KEPT = 1 << 23
 """Entries of a matrix up to which their values are kept, and not computed for each product."""
 _DAMPENED = (1 + np.log(np.maximum(np.arange(256), 1))).astype(np.float32)
 """1 + log c of each count c."""
@@ -92,6 +92,14 @@ class Bags:
         return np.flatnonzero(self.counts > 1) if self.counts is not None else np.empty(0, dtype=np.int64)
 
 
+def occurrences(columns: NDArray[np.int32], number: int) -> NDInts:
+    """How often each of `number` columns occurs."""
+    total = np.zeros(number, dtype=np.int64)
+    for first in range(0, len(columns), ENTRIES):  # NumPy counts a copy of eight bytes for each
+        total += np.bincount(columns[first : first + ENTRIES], minlength=number)
+    return total
+
+
 class Incidence:
     """The n-grams of one kind in some texts [N, J]."""
 
@@ -127,7 +135,7 @@ class Incidence:
     def columns(self) -> Bags:
         """The rows of each column, in their order: counted first, then put into place, some rows at a time."""
         counts = self.rows.counts
-        number = np.bincount(self.rows.indices, minlength=len(self.scale))
+        number = occurrences(self.rows.indices, len(self.scale))
         ends = np.concatenate([[0], np.cumsum(number)]).astype(np.int64)
         free = ends[:-1].copy()
         indices = np.empty(len(self.rows.indices), dtype=np.int32)

@@ -19,10 +19,17 @@ def linear_recurrence(
 ) -> Float[Tensor, "B T D"]:
     """All c_t = factors_t ⊙ c_{t-1} + terms_t, where c_0 is `before`."""
     first = torch.addcmul(terms[:, 0], factors[:, 0], before)[:, None]
-    if terms.shape[1] == 1:
-        return first
     values: Tensor = _Recurrence.apply(factors, torch.cat((first, terms[:, 1:]), dim=1))  # type: ignore[no-untyped-call]
     return values
+
+
+def gated_recurrence(
+    keep: Float[Tensor, "B T D"], values: Float[Tensor, "B T D"], before: Float[Tensor, "B D"]
+) -> Float[Tensor, "B T D"]:
+    """All c_t = keep_t ⊙ c_{t-1} + (1 - keep_t) ⊙ values_t, where c_0 is `before`."""
+    if values.shape[1] == 1:
+        return torch.lerp(values, before[:, None], keep)
+    return linear_recurrence(keep, torch.addcmul(values, keep, values, value=-1), before)
 
 
 def _values(factors: Tensor, terms: Tensor) -> Tensor:

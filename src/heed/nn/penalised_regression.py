@@ -22,6 +22,8 @@ from heed.nn.links import Link
 TOLERANCE = 1e-3
 """Norm of the gradient relative to that without weights at which the optimum is reached."""
 _MAX_NEWTON, _MAX_CONJUGATE = 100, 300
+_ROWS = 1 << 16
+"""Rows whose losses are computed at once in double precision."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +87,8 @@ class _Newton:
 
     def objective(self, v: Tensor, z: Tensor) -> float:
         penalty = 0.5 * float((self.penalised * v).square().sum(dtype=torch.float64))
-        return penalty + self.strength * float(self.link.loss(z.double(), self.targets.double()))
+        parts = zip(torch.split(z, _ROWS), torch.split(self.targets, _ROWS), strict=True)
+        return penalty + self.strength * sum(float(self.link.loss(z.double(), t.double())) for z, t in parts)
 
     def gradient(self, v: Tensor, z: Tensor) -> Tensor:
         return self.penalised * v + self.back(self.link.mean(z) - self.targets)

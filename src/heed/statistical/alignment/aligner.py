@@ -29,8 +29,8 @@ class Aligner(ABC):
     """The key in `ALIGNERS`."""
     title: ClassVar[str]
     """Its name and source, for people."""
-    before: ClassVar[tuple[str, ...]] = ()
-    """The aligners that are estimated first, each from the one before it."""
+    before: ClassVar[tuple[tuple[str, int], ...]] = ()
+    """The aligners that are estimated first, each from the one before it, and their iterations."""
     iterations: ClassVar[int] = 5
     """Iterations of expectation maximisation, unless others are asked for."""
 
@@ -83,10 +83,11 @@ class Aligner(ABC):
 
     def estimate(self, pairs: SentencePairs) -> None:
         """Run one iteration of expectation maximisation."""
+        indexed = self._of(pairs)
         counts = self.lexicon.new_counts()
         self.begin()
         total = 0.0
-        for block, cells, own, keep in self._of(pairs).updated():
+        for block, cells, own, keep in indexed.updated():
             posteriors, log_probs = self.expect(block, self.lexicon.cell_probs(block, cells, own))
             self.count(block, posteriors)
             total += float(log_probs.sum())
@@ -97,8 +98,13 @@ class Aligner(ABC):
         self.lexicon.maximise(counts, self.smoothing)
         self.finish()
 
+    def prepare(self, pairs: SentencePairs) -> None:
+        """Make ready for pairs whose lengths may be new."""
+        return
+
     def _of(self, pairs: SentencePairs) -> IndexedPairs:
         """The pairs with their cells, which are kept for the next iteration."""
+        self.prepare(pairs)
         if self._indexed is None or self._indexed.pairs is not pairs or self._indexed.keys is not self.lexicon.keys:
             self._indexed = IndexedPairs(pairs, self.lexicon)
         return self._indexed

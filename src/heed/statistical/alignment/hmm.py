@@ -100,7 +100,8 @@ class Hmm(Aligner):
 
     name = "hmm"
     title = "hidden Markov model (Vogel et al. 1996; Och & Ney 2003)"
-    before = ("ibm1",)
+    before = (("ibm1", 1),)
+    iterations = 10
 
     def __init__(
         self, lexicon: Lexicon, smoothing: Smoothing = NONE, p_null: float = 0.2, uniform: float = 0.01

@@ -25,7 +25,7 @@ class Ibm2(Independent):
 
     name = "ibm2"
     title = "IBM Model 2 (Brown et al. 1993)"
-    before = ("ibm1",)
+    before = (("ibm1", 5),)
 
     def __init__(self, lexicon: Lexicon, smoothing: Smoothing = NONE) -> None:
         super().__init__(lexicon, smoothing)

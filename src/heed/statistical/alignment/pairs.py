@@ -166,6 +166,12 @@ class SentencePairs(Sequence[Pair]):
             spans += [same[begin : begin + size] for begin in range(0, len(same), size)]
         return spans
 
+    @cached_property
+    def shapes(self) -> list[tuple[int, int]]:
+        """The different lengths (I, J) of pairs."""
+        firsts = [int(rows[0]) for rows in self.spans]
+        return list(dict.fromkeys((int(self.src.lengths[row]), int(self.tgt.lengths[row])) for row in firsts))
+
     def blocks(self) -> Iterator[Block]:
         """All pairs in which both sides have words."""
         for rows in self.spans:

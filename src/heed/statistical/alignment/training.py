@@ -17,11 +17,22 @@ from heed.statistical.alignment.diagonal import Diagonal
 from heed.statistical.alignment.hmm import Hmm
 from heed.statistical.alignment.ibm1 import Ibm1
 from heed.statistical.alignment.ibm2 import Ibm2
+from heed.statistical.alignment.ibm3 import Ibm3
+from heed.statistical.alignment.ibm4 import Ibm4
+from heed.statistical.alignment.ibm5 import Ibm5
 from heed.statistical.alignment.pairs import FIRST, Links, SentencePairs, Words
 from heed.statistical.alignment.smoothing import Smoothing
 from heed.statistical.alignment.symmetrise import AGREEMENT, SYMMETRISATIONS, agreed
 
-ALIGNERS: dict[str, type[Aligner]] = {aligner.name: aligner for aligner in (Ibm1, Ibm2, Diagonal, Hmm)}
+ALIGNERS: dict[str, type[Aligner]] = {
+    "ibm1": Ibm1,
+    "ibm2": Ibm2,
+    "diagonal": Diagonal,
+    "hmm": Hmm,
+    "ibm3": Ibm3,
+    "ibm4": Ibm4,
+    "ibm5": Ibm5,
+}
 """The aligners by name: one file and one key each."""
 
 Direction = Literal["forward", "backward"]
@@ -58,13 +69,13 @@ def train(
 ) -> Aligner:  # fmt: skip
     """An aligner estimated from pairs, after those that come before it. `iterations` are those of the last one."""
     kind = aligner_type(name)
-    chain = [*(ALIGNERS[each] for each in kind.before), kind]
+    own = kind.iterations if iterations is None else iterations
     aligner: Aligner | None = None
-    for each in chain:
+    for each, times in (*((ALIGNERS[before], times) for before, times in kind.before), (kind, own)):
         aligner = each.new(pairs, smoothing) if aligner is None else each.after(aligner)
-        for number in range(each.iterations if each is not kind or iterations is None else iterations):
+        for number in range(1, times + 1):
             aligner.estimate(pairs)
-            report(Iteration(direction, each.name, number + 1, aligner.last_log_likelihood, pairs.num_targets))
+            report(Iteration(direction, each.name, number, aligner.last_log_likelihood, pairs.num_targets))
     assert aligner is not None
     return aligner
 

@@ -13,6 +13,7 @@ from heed.core.progress import message
 from heed.core.run_files import RunFiles
 from heed.models.linear import LinearConfig, LinearNgrams
 from heed.nn.contract import Vocabularies
+from heed.nn.device import give_memory_back
 from heed.nn.weight_file import read_weights, save_weights
 from heed.tasks.classification.labels import Labels
 from heed.tasks.classification.prepare import examples
@@ -28,6 +29,7 @@ HELD_OUT = "data/held_out.safetensors"
 def fit_linear(recipe: Any, folder: Path, quiet: bool) -> None:
     """Fit the linear part of a classifier, print its validation score, and write it into the run folder."""
     begin = time.perf_counter()
+    give_memory_back()  # from the tokenizer
     labels, valid = Labels.read(RunFiles(folder)), read_valid(folder)
     model = LinearNgrams(LinearConfig(), Vocabularies(0, len(labels)))
     given = examples(recipe, labels, valid)
