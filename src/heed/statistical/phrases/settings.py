@@ -14,7 +14,7 @@ from heed.statistical.phrases.table import MOST_LINKED
 class PhraseSettings(Config):
     """What is estimated, and how it searches. The stack size of a search is `decoding.beam_size`."""
 
-    aligner: Annotated[str, KeyOf(ALIGNERS)] = "ibm2"
+    aligner: Annotated[str, KeyOf(ALIGNERS)] = "diagonal"
     """Word aligner whose links the phrases come from; both directions are combined by grow-diag-final-and."""
     max_phrase: int = Field(default=MOST_LINKED, ge=1, le=MOST_LINKED)
     """Words of the longest phrase, on either side."""
