@@ -33,16 +33,18 @@ def word_links(translator: LineTranslator, source: str, target: str) -> list[tup
     if merging is None:
         return []
     if (derived := translator.derived_links(source, target)) is not None:
-        return merging.joined(derived)
+        return merging.words_of(derived)
     assert isinstance(translator, ModelTranslator)
     return merging.links(mean_attention(translator, source, target))
 
 
-def head_links(translator: ModelTranslator, source: str, target: str) -> dict[tuple[int, int], list[tuple[int, int]]]:
+def head_links(translator: LineTranslator, source: str, target: str) -> dict[tuple[int, int], list[tuple[int, int]]]:
     """As `word_links`, from each head of cross-attention alone, by its block and number, counted from 1.
 
     Raises UsageError for a model without such attention.
     """
+    if not isinstance(translator, ModelTranslator):
+        raise UsageError("this translator derives its links and has no attention: leave out --head and --heads.")
     trace, _, _ = translator.trace(source, target)
     merging = _Merging.of(translator, source, target)
     heads = {
@@ -72,8 +74,8 @@ class _Merging:
             return None
         return cls(_by_word(src_words), _by_word(tgt_words))
 
-    def joined(self, links: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-        """Links of tokens as links of their words."""
+    def words_of(self, links: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+        """The links between words of links between tokens."""
         src, tgt = ({token: word for word, tokens in side.items() for token in tokens} for side in (self.src, self.tgt))
         return sorted({(src[i], tgt[j]) for i, j in links if i in src and j in tgt})
 
