@@ -121,7 +121,11 @@ def test_the_page_has_a_grid_for_each_pair(align: Align, tmp_path: Path) -> None
         ({"gold": ["0-0", "1-1", "2-0"]}, 65, "gold:3: the link 2-0 is outside its pair, which has 2 source and 2"),
         ({"gold": ["0-0", "0:1", "0-0"]}, 65, "gold:2: '0:1' is not a link; write i-j, or i?j for a possible one"),
         ({"gold": ["0-0"]}, 65, "gold has 1 lines, but the texts have 3: each pair needs its line."),
-        ({"model": "ibm9"}, 2, "ibm9 is neither the run folder of an aligner nor one of the aligners, ibm1, ibm2,"),
+        (
+            {"model": "ibm9"},
+            2,
+            "ibm9 is neither a run folder of an aligner or a translator, nor an aligner (ibm1,",
+        ),
     ],
 )
 def test_bad_input_is_named_with_its_line(
@@ -143,3 +147,32 @@ def test_options_that_do_not_fit_are_refused(align: Align, trained: Path, tmp_pa
     one = tmp_path / "one"
     assert align("ibm1", "--out", one).code == 0
     assert "aligns in one direction; train it again with --symmetrise union." in align(one, "--symmetrise", "union").err
+
+
+def test_a_translator_links_words_by_its_attention(translator: Path, tmp_path: Path) -> None:
+    """As `translate --alignment` does; one head, and both directions."""
+    texts = [translator.parent / name for name in ("test.aa", "test.bb")]
+    files = ["--src", texts[0], "--tgt", texts[1]]
+    mean = call("align", translator, *files)
+    assert len(mean.lines) == 40
+    of_head = call("align", translator, *files, "--head", "1.1").lines
+    gold = write_lines(tmp_path / "gold", of_head)
+    listed = call("align", translator, *files, "--gold", gold, "--heads").err
+    assert f"{translator}, head 1.1: AER 0.00" in listed
+    scored = call("align", translator, *files, "--head", "1.1", "--gold", gold).err
+    assert re.search(r"^AER 0.00 ", scored, re.M)
+    assert "blocks of" in call("align", translator, *files, "--head", "9.1").err
+    assert "such as 3.2; got '3'" in call("align", translator, *files, "--head", "3").err
+    assert call("align", translator, *files, "--heads").code == 2
+    assert call("align", translator, *files, "--symmetrise", "agreement").code == 2
+
+
+def test_two_translators_are_symmetrised(translator: Path) -> None:
+    """A translator and itself on a text and its copy: the links of both directions are those of one, turned."""
+    text = translator.parent / "test.aa"
+    one = call("align", translator, "--src", text, "--tgt", text).lines
+    both = call("align", translator, "--src", text, "--tgt", text, "--reverse", translator, "--symmetrise", "union")
+    assert len(one) == 40
+    for ours, joined in zip(one, both.lines, strict=True):
+        links = {tuple(map(int, link.split("-"))) for link in ours.split()}
+        assert {tuple(map(int, link.split("-"))) for link in joined.split()} == links | {(j, i) for i, j in links}

@@ -6,7 +6,7 @@ import pytest
 import torch
 from random_models import half_trained, model_of
 
-from heed.decoding.alignment import mean_attention, word_links
+from heed.decoding.alignment import head_links, mean_attention, word_links
 from heed.decoding.translator import ModelTranslator
 from heed.nn.contract import Trace
 from heed.text.normalise import Normaliser
@@ -80,3 +80,10 @@ def test_a_language_model_has_no_links() -> None:
     language_model = ModelTranslator(model_of("bigram"), None, WORDS, Normaliser())
     with pytest.raises(ValueError, match="with a source"):
         word_links(language_model, "a", "b")
+
+
+def test_each_head_alone_links_by_its_own_attention() -> None:
+    """The blocks of the hand-made translator have two equal heads."""
+    links = head_links(HandMade([STRAIGHT, CROSSED]), "ab c", "d ef")
+    straight, crossed = [(0, 0), (1, 1)], [(1, 0), (0, 1)]
+    assert links == {(1, 1): straight, (1, 2): straight, (2, 1): crossed, (2, 2): crossed}

@@ -147,6 +147,17 @@ def test_a_rule_based_run_keeps_its_rules(run: Path, tmp_path: Path) -> None:
     assert [step["note"] for step in shown["steps"]] == ["turn", "turn"]
 
 
+def test_a_glossary_determines_the_translation_of_its_terms(run: Path, tmp_path: Path) -> None:
+    glossary = write_lines(tmp_path / "terms.tsv", ["ce\tNeuwort", "ji ko\tzwei Worte"])
+    out = call("translate", run, "--glossary", glossary, stdin="ba ce di\nji ko ba\nba\n").lines
+    assert out == ["mis Neuwort kan", "kan zwei Worte", "kan"]
+    with serving([heed.load(run)]) as server:
+        answer = server.post(
+            "/api/translate", {"text": "ba ce", "glossary": [{"source": "ce", "target": "Neuwort"}]}
+        ).json
+        assert answer["text"] == "Neuwort kan"
+
+
 def test_its_table_goes_out_and_in(run: Path, tmp_path: Path) -> None:
     table, new = tmp_path / "table", tmp_path / "new"
     assert "phrase pairs" in call("export", run, "--to", "moses", "--out", table).err

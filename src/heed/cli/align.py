@@ -8,20 +8,25 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
+from heed.cli.align_attention import Attention, attention_links
 from heed.cli.flags import flags_given
 from heed.cli.options import BadBytes, OnBadBytes, Quiet, require_writable
 from heed.core.errors import DataError, UsageError
 from heed.core.files import atomic_write, storage_errors
 from heed.core.progress import message
+from heed.core.run_files import RunFiles
 
 if TYPE_CHECKING:
     from heed.statistical.alignment.pairs import Links
     from heed.statistical.alignment.smoothing import Smoothing
     from heed.statistical.alignment.training import AlignerPair, Direction, Iteration
+    from heed.text.readers.links import GoldLinks
     from heed.text.readers.tokenised import TokenisedPairs
 
 SmoothingKind = Literal["none", "variational", "collapsed"]
 Symmetrisation = Literal["intersection", "union", "grow-diag", "grow-diag-final-and", "agreement"]
+RECIPE = "recipe.toml"
+"""The file that runs of the training loop have, and those of aligners do not."""
 USUAL: Final = "grow-diag-final-and"
 DRAWS = 1000
 """Bootstrap draws of the intervals."""
@@ -56,7 +61,11 @@ class Estimation:
 def align(
     *,
     model: Annotated[
-        str, typer.Argument(metavar="KIND|RUN", help="ibm1 to ibm5, diagonal or hmm, or the run folder of an aligner.")
+        str,
+        typer.Argument(
+            metavar="KIND|RUN",
+            help="ibm1 to ibm5, diagonal or hmm, or a run folder of an aligner or translator.",
+        ),
     ],
     src: Annotated[Path | None, typer.Option(help="Source text, a tokenised sentence per line.")] = None,
     tgt: Annotated[Path | None, typer.Option(help="Target text, line by line its translation.")] = None,
@@ -65,6 +74,7 @@ def align(
         Symmetrisation | None, typer.Option(help="Align in both directions and combine them.", metavar="HOW")
     ] = None,
     estimation: Estimation,
+    attention: Attention,
     lexicon: Annotated[str | None, typer.Option(metavar="WORD", help="Show the translations of a word.")] = None,
     page: Annotated[Path | None, typer.Option(metavar="F", help="Draw the first pairs as a page.")] = None,
     errors: BadBytes = "strict",
@@ -74,7 +84,8 @@ def align(
 
     With a KIND, an aligner is estimated from the pairs and links them; --out keeps it as a run folder, which aligns
     other text. Prints a line for each pair: `0-0 1-2` links the first words, and the second source word with the third
-    target word. Words are separated by blanks and compared in lower case.
+    target word. Words are separated by blanks and compared in lower case. The RUN of a translator links them by its
+    attention.
 
     Examples:
 
@@ -87,26 +98,37 @@ def align(
       heed align runs/links --lexicon house
     """
     from heed.statistical.alignment import ALIGNERS
+    from heed.statistical.alignment.run_folder import is_aligner_run
+    from heed.text.readers.links import read_links
 
     require_writable(page, "--page")
     if estimation.out is not None and estimation.out.exists():
         raise UsageError(f"--out {estimation.out} exists. Name another folder.")
-    if model not in ALIGNERS:
-        if given := flags_given(estimation):
-            raise UsageError(f"{given[0]} is for training; {model} is trained already.")
-        trained = _open(model, symmetrise)
-        if lexicon is not None:
-            _show(trained, lexicon)
-            return
+    is_trained = model not in ALIGNERS
+    if is_trained and (given := flags_given(estimation)):
+        raise UsageError(f"{given[0]} is for training; {model} is trained already.")
+    by_attention = is_trained and not is_aligner_run(Path(model)) and RunFiles(Path(model)).has(RECIPE)
+    if not by_attention and (given := flags_given(attention)):
+        raise UsageError(f"{given[0]} is for the runs of translators.")
+    trained = _open(model, symmetrise) if is_trained and not by_attention else None
+    if trained is not None and lexicon is not None:
+        _show(trained, lexicon)
+        return
     if src is None or tgt is None:
         raise UsageError("give both texts: --src F --tgt F.")
     pairs = _read(src, tgt, errors)
-    if model in ALIGNERS:
-        trained = _train(model, pairs, symmetrise, estimation, quiet)
+    made = None if gold is None else list(read_links(gold, pairs.lengths, errors))
+    if by_attention:
+        links = attention_links(Path(model), pairs, attention, symmetrise or USUAL, made, quiet)
+    else:
+        trained = trained or _train(model, pairs, symmetrise, estimation, quiet)
         if lexicon is not None:
             _show(trained, lexicon)
             return
-    _output(pairs, _links(trained, pairs, symmetrise), gold, page, errors, quiet)
+        links = _links(trained, pairs, symmetrise)
+    _output(links, made, quiet)
+    if page is not None:
+        _draw(page, pairs, links, made, quiet)
 
 
 def _links(trained: AlignerPair, pairs: TokenisedPairs, symmetrise: str | None) -> list[Links]:
@@ -157,7 +179,7 @@ def _open(model: str, symmetrise: str | None) -> AlignerPair:
 
     if not is_aligner_run(Path(model)):
         raise UsageError(
-            f"{model} is neither the run folder of an aligner nor one of the aligners, {', '.join(ALIGNERS)}."
+            f"{model} is neither a run folder of an aligner or a translator, nor an aligner ({', '.join(ALIGNERS)})."
         )
     trained = read_run(Path(model)).trained
     if symmetrise is not None and len(trained.aligners) < 2:
@@ -176,25 +198,25 @@ def _show(trained: AlignerPair, word: str) -> None:
         write_line(f"{direction}\t{target}\t{prob:.4f}")
 
 
-def _output(
-    pairs: TokenisedPairs, links: list[Links], gold: Path | None, page: Path | None, errors: OnBadBytes, quiet: bool
-) -> None:
+def _output(links: list[Links], gold: list[GoldLinks] | None, quiet: bool) -> None:
+    """Print the links, and the scores against links that people made."""
     from heed.cli.stdio import write_line
     from heed.metrics.alignment import LINK_METRICS
-    from heed.text.readers.lines import read_lines
-    from heed.text.readers.links import read_links, render_links
+    from heed.text.readers.links import render_gold, render_links
 
     lines = [render_links(each) for each in links]
-    made = None if gold is None else list(read_links(gold, pairs.lengths, errors))
     for line in lines:
         write_line(line)
     if gold is not None:
-        references = list(read_lines(gold, errors))
+        references = [render_gold(each) for each in gold]
         for metric in LINK_METRICS:
             message(metric().score(lines, references, intervals=DRAWS).render(), quiet)
-    if page is not None:
-        from heed.inspect.alignment_page import render_alignments
 
-        with storage_errors("write the page", path=page), atomic_write(page, "w") as file:
-            file.write(render_alignments(pairs, links, made))
-        message(f"{page}: open it in a browser.", quiet)
+
+def _draw(page: Path, pairs: TokenisedPairs, links: list[Links], gold: list[GoldLinks] | None, quiet: bool) -> None:
+    """Write the page of grids."""
+    from heed.inspect.alignment_page import render_alignments
+
+    with storage_errors("write the page", path=page), atomic_write(page, "w") as file:
+        file.write(render_alignments(pairs, links, gold))
+    message(f"{page}: open it in a browser.", quiet)

@@ -94,7 +94,7 @@ class ChosenBy:
         raise ValidationError.from_exception_data("", [details])
 
 
-@dataclass(frozen=True, eq=False)  # its registry has no hash, which a union of types needs
+@dataclass(frozen=True)
 class KeyOf:
     """Annotation of a string that must be a key of a registry, to which members may be added at run time.
 

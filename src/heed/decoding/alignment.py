@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
-import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from heed.core.errors import UsageError
-from heed.decoding.cross_attention import cross_attention
+from heed.decoding.cross_attention import attention_by_block, cross_attention
 from heed.decoding.line_translator import LineTranslator
 from heed.decoding.sentences import MAX_CHARACTERS
 from heed.decoding.translator import ModelTranslator
@@ -25,32 +25,76 @@ def word_links(translator: LineTranslator, source: str, target: str) -> list[tup
     """Word alignment: (source word, target word) links, words separated by white space and counted from 0.
 
     A translator that derives links the words inside its phrases. For any other, cross-attention under teacher forcing,
-    averaged over the heads and blocks of the decoder's second half, is summed
-    over the tokens of a source word and averaged over those of a target word; each target word links to its strongest
-    source word. A line that is translated in sentences has no links.
+    averaged over the heads and blocks of the decoder's second half, is summed over the tokens of a source word and
+    averaged over those of a target word; each target word links to its strongest source word. A line that is
+    translated in sentences has no links.
     """
-    if translator.src_tokenizer is None:
-        raise ValueError("alignment needs a model with a source")
-    src_words = translator.src_tokenizer.word_ids(translator.normaliser.apply(source))
-    src_words = [*(None for _ in translator.before_source), *src_words]
-    tgt_words = translator.tgt_tokenizer.word_ids(translator.normaliser.apply(target))
-    if not any(word is not None for word in src_words) or len(source) > MAX_CHARACTERS:
+    merging = _Merging.of(translator, source, target)
+    if merging is None:
         return []
     if (derived := translator.derived_links(source, target)) is not None:
-        ends = ((src_words[i], tgt_words[j]) for i, j in derived)
-        return sorted({(i, j) for i, j in ends if i is not None and j is not None})
+        return merging.words_of(derived)
     assert isinstance(translator, ModelTranslator)
-    weights = mean_attention(translator, source, target)
-    by_source: dict[int, Tensor] = {}
-    for column, word in enumerate(src_words):
+    return merging.links(mean_attention(translator, source, target))
+
+
+def head_links(translator: LineTranslator, source: str, target: str) -> dict[tuple[int, int], list[tuple[int, int]]]:
+    """As `word_links`, from each head of cross-attention alone, by its block and number, counted from 1.
+
+    Raises UsageError for a model without such attention.
+    """
+    if not isinstance(translator, ModelTranslator):
+        raise UsageError("this translator derives its links and has no attention: leave out --head and --heads.")
+    trace, _, _ = translator.trace(source, target)
+    merging = _Merging.of(translator, source, target)
+    heads = {
+        (block, head): weights
+        for block, of_block in enumerate(attention_by_block(trace), start=1)
+        for head, weights in enumerate(of_block[0], start=1)
+    }
+    return {head: [] if merging is None else merging.links(weights) for head, weights in heads.items()}
+
+
+@dataclass(frozen=True)
+class _Merging:
+    """The tokens of each word of a pair, by the number of the word; tags and ends belong to none."""
+
+    src: dict[int, list[int]]
+    tgt: dict[int, list[int]]
+
+    @classmethod
+    def of(cls, translator: LineTranslator, source: str, target: str) -> _Merging | None:
+        """The words of a pair; None if its source has none, or is too long for one translation."""
+        if translator.src_tokenizer is None:
+            raise ValueError("alignment needs a model with a source")
+        src_words = translator.src_tokenizer.word_ids(translator.normaliser.apply(source))
+        src_words = [*(None for _ in translator.before_source), *src_words]
+        tgt_words = translator.tgt_tokenizer.word_ids(translator.normaliser.apply(target))
+        if not any(word is not None for word in src_words) or len(source) > MAX_CHARACTERS:
+            return None
+        return cls(_by_word(src_words), _by_word(tgt_words))
+
+    def words_of(self, links: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+        """The links between words of links between tokens."""
+        src, tgt = ({token: word for word, tokens in side.items() for token in tokens} for side in (self.src, self.tgt))
+        return sorted({(src[i], tgt[j]) for i, j in links if i in src and j in tgt})
+
+    def links(self, weights: Float[Tensor, "T S"]) -> list[tuple[int, int]]:
+        """The strongest source word of each target word."""
+        weights = weights.cpu()
+        by_source = {word: weights[:, columns].sum(1) for word, columns in self.src.items()}
+        return [
+            (max(by_source, key=lambda word: float(by_source[word][rows].mean())), target)
+            for target, rows in sorted(self.tgt.items())
+        ]
+
+
+def _by_word(words: Sequence[int | None]) -> dict[int, list[int]]:
+    tokens: dict[int, list[int]] = {}
+    for token, word in enumerate(words):
         if word is not None:
-            by_source[word] = by_source.get(word, torch.zeros(weights.shape[0])) + weights[:, column].cpu()
-    links = []
-    for word in sorted({word for word in tgt_words if word is not None}):
-        rows = [row for row, word_of_row in enumerate(tgt_words) if word_of_row == word]
-        best = max(by_source, key=lambda source_word: float(by_source[source_word][rows].mean()))
-        links.append((best, word))
-    return links
+            tokens.setdefault(word, []).append(token)
+    return tokens
 
 
 def links_of_pairs(translator: LineTranslator, pairs: Sequence[tuple[str, str]]) -> list[list[tuple[int, int]]]:

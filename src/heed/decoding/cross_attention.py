@@ -18,14 +18,19 @@ def cross_attention(trace: Trace) -> Float[Tensor, "B T S"]:
 
     The lower blocks attend less to translations. Raises UsageError for a model without such attention.
     """
-    names = [name for name in trace.weights if name.endswith("cross")]  # from the lowest block to the highest
+    per_block = [weights.mean(dim=1) for weights in attention_by_block(trace)]
+    return torch.stack(per_block[len(per_block) // 2 :]).mean(dim=0)
+
+
+def attention_by_block(trace: Trace) -> list[Float[Tensor, "B H T S"]]:
+    """The attention to the source in each block of the decoder, from the lowest. Raises as `cross_attention`."""
+    names = [name for name in trace.weights if name.endswith("cross")]
     if not names:
         raise UsageError(
             "this model has no attention to its source, which alignment and the coverage penalty need: "
             "leave out --alignment and coverage_penalty."
         )
-    per_block = [torch.cat(trace.weights[name], dim=2).float().mean(dim=1) for name in names]
-    return torch.stack(per_block[len(per_block) // 2 :]).mean(dim=0)
+    return [torch.cat(trace.weights[name], dim=2).float() for name in names]
 
 
 class Coverage:

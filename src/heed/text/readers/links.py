@@ -69,6 +69,11 @@ def _require_inside(links: GoldLinks, lengths: tuple[int, int], place: str) -> N
         )
 
 
+def render_gold(gold: GoldLinks) -> str:
+    """The line of a pair with sure and possible links."""
+    return " ".join(f"{i}{'-' if (i, j) in gold.sure else '?'}{j}" for i, j in sorted(gold.possible))
+
+
 def render_links(links: frozenset[tuple[int, int]]) -> str:
     """The line of a pair: `0-0 1-2`, in the order of the source."""
     return " ".join(f"{i}-{j}" for i, j in sorted(links))
