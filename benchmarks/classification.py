@@ -1,10 +1,12 @@
-"""Classifiers: training and prediction of the linear model in turn with scikit-learn's, and the latency of one text.
+"""Classifiers: training and prediction of the linear model in turn with other programs, and the latency of one text.
 
-Both fit a logistic regression with C = 10 over tf-idf of words 1-2 and of characters 2-5 inside words, n-grams that
-occur twice, logarithms of counts, unit norm of each kind, on one thread and the same tables (columns `label` and
-`text`). scikit-learn has its faster solver for the number of labels. Each side runs in its own process, and they take
-turns; scikit-learn runs in the Python that `--scikit` names, so that it need not be installed next to heed. The latency
-is that of `predict` in Python with one text of at most 200 characters at a time, of every run that is given.
+heed and scikit-learn fit a logistic regression with C = 10 over tf-idf of words 1-2 and of characters 2-5 inside words,
+n-grams that occur twice, logarithms of counts, unit norm of each kind, on one thread and the same tables (columns
+`label` and `text`). scikit-learn has its faster solver for the number of labels. fastText trains vectors of 100
+features for words and pairs of words over 25 epochs, as in its tutorial, at half of that rate. Each runs in its own
+process, and they take turns; the others run in the Pythons that `--scikit` and `--fasttext` name, so that they need not
+be installed next to heed. The latency is that of `predict` in Python with one text of at most 200 characters at a time,
+of every run that is given.
 
     python benchmarks/classification.py --train train.csv --test test.csv --scikit venv/bin/python --run runs/topics
 """
@@ -39,6 +41,23 @@ solver = "liblinear" if len(set(train[1])) == 2 else "lbfgs"
 model = make_pipeline(make_union(words, characters), LogisticRegression(C=10, solver=solver, max_iter=1000))
 fitting = timed(lambda: model.fit(*train))[1]
 answers, predicting = timed(lambda: list(model.predict(test[0])))
+"""
+FASTTEXT = """
+import os, random, tempfile, fasttext
+def line(text):
+    return " ".join(text.split())
+def fit():
+    with tempfile.NamedTemporaryFile("w", suffix=".txt", delete=False) as file:
+        rows = [*zip(*train)]
+        random.Random(1).shuffle(rows)  # it reads them in this order
+        for text, label in rows:
+            file.write(f"__label__{label.replace(' ', '_')} {line(text)}\\n")
+    model = fasttext.train_supervised(file.name, dim=100, wordNgrams=2, epoch=25, lr=0.5, thread=1, verbose=0)
+    os.unlink(file.name)
+    return model
+model, fitting = timed(fit)
+answers, predicting = timed(lambda: [model.f.predict(line(text) + "\\n", 1, 0.0, "strict")[0][1] for text in test[0]])
+answers = [answer.removeprefix("__label__").replace("_", " ") for answer in answers]
 """
 HEED = """
 import torch, heed
@@ -89,22 +108,25 @@ def main() -> None:
     parser.add_argument("--train", required=True, help="training table (CSV with the columns label and text)")
     parser.add_argument("--test", required=True, help="test table")
     parser.add_argument("--scikit", help="the Python that has scikit-learn")
+    parser.add_argument("--fasttext", help="the Python that has fasttext")
     parser.add_argument("--run", nargs="*", default=[], help="runs whose latency is measured")
     parser.add_argument("--turns", type=int, default=3)
     arguments = parser.parse_args()
     tables = arguments.train, arguments.test
-    ours, theirs = [], []
+    peers = {"scikit-learn": (arguments.scikit, SCIKIT), "fastText": (arguments.fasttext, FASTTEXT)}
+    programs = {name: each for name, each in {"heed": (sys.executable, HEED), **peers}.items() if each[0]}
+    results: dict[str, list[list[float]]] = {name: [] for name in programs}
     for _ in range(arguments.turns):
-        ours.append(measured(sys.executable, HEED + RESULT, *tables))
-        if arguments.scikit:
-            theirs.append(measured(arguments.scikit, SCIKIT + RESULT, *tables))
+        for name, (python, code) in programs.items():
+            results[name].append(measured(python, code + RESULT, *tables))
     for title, place, unit in (("training", 0, "s"), ("prediction of a text", 1, "s"), ("accuracy", 2, "%")):
-        line = f"{title}: heed {statistics.median(each[place] for each in ours):.4g} {unit}"
-        if theirs:
-            line += f", scikit-learn {statistics.median(each[place] for each in theirs):.4g}"
-            ratios = [other[place] / own[place] for own, other in zip(ours, theirs, strict=True)]
-            line += f", ratio {statistics.median(ratios):.2f} ({min(ratios):.2f}-{max(ratios):.2f})" * (unit == "s")
-        print(line + (" of processor time" if unit == "s" else ""))
+        print(f"{title} ({unit + ' of processor time' if unit == 's' else unit})")
+        for name, of_program in results.items():
+            line = f"  {name:12} {statistics.median(each[place] for each in of_program):.4g}"
+            if name != "heed" and unit == "s":
+                ratios = [other[place] / own[place] for own, other in zip(results["heed"], of_program, strict=True)]
+                line += f", {statistics.median(ratios):.2f} times heed's ({min(ratios):.2f}-{max(ratios):.2f})"
+            print(line)
     for run in arguments.run:
         number, wall, processor = measured(sys.executable, LATENCY, *tables, run)
         print(

@@ -35,7 +35,7 @@ LINES = [" ".join(LETTERS.choices("abcdefgh", k=LETTERS.randint(1, 9))) for _ in
 TRANSFORMERS = [
     name
     for name, config in CONFIGS.items()
-    if isinstance(config, TransformerConfig) and config.decoder_attends and not config.encoder_attention
+    if isinstance(config, TransformerConfig) and config.decoder_attends and config.encoder_attention == "same"
 ]
 BEAM = SearchOptions(beam_size=4, length_penalty=1.0, length_norm="mean")
 

@@ -13,7 +13,10 @@ from heed.data.batch import collate
 from heed.decoding.options import SearchOptions
 from heed.decoding.translator import ModelTranslator
 from heed.models import Model, build_model
+from heed.models.encoder_decoder import EncoderDecoderConfig
+from heed.models.recurrent_decoder import RecurrentDecoderConfig
 from heed.models.rnn_attention import RecurrentAttentionConfig
+from heed.models.rnn_reader import RecurrentReaderConfig
 from heed.models.transformer import TransformerConfig
 from heed.nn.contract import Smoothing, Vocabularies
 from heed.tasks.generation import chain_rule_loss
@@ -27,6 +30,19 @@ CONFIGS = {
         d_model=32, d_ff=64, num_heads=4, num_encoder_layers=1, num_decoder_layers=1, dropout=0.0, norm="pre"
     ),
     "rnn_attention": RecurrentAttentionConfig(d_model=32, hidden_size=48, attention_size=32, dropout=0.0),
+    "encoder_decoder": EncoderDecoderConfig(
+        d_model=32,
+        dropout=0.0,
+        encoder=RecurrentReaderConfig(d_model=32, hidden_size=48, dropout=0.0),
+        decoder=RecurrentDecoderConfig(
+            cell="lstm",
+            hidden_size=48,
+            start="thought",
+            attention="bilinear",
+            attends="after",
+            input_feeding=True,
+        ),
+    ),
 }
 TASKS: dict[str, Callable[[Digits], Digits]] = {
     "copy": lambda digits: digits,

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from serving import until
 
+from heed.decoding.ctranslate2_engine import can_search
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import Request, SearchOptions
 from heed.serve.engine.engine_queue import MAX_BATCH, MAX_SOURCE_TOKENS, EngineQueue
@@ -28,6 +29,8 @@ class Engine:
         self.calls: list[list[int]] = []
         self.options: list[SearchOptions] = []
         self._gate = threading.Semaphore(0)
+
+    can_search = staticmethod(can_search)
 
     def search(
         self, requests: Sequence[Request], options: SearchOptions, with_tokens: bool, num_batches: int

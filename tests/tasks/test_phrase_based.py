@@ -77,6 +77,10 @@ def test_what_its_search_cannot_do_is_refused(run: Path) -> None:
             translator.translate("ba", SearchOptions.model_validate(changes))
     with pytest.raises(UsageError, match="cannot be combined in an ensemble"):
         heed.load(run, ensemble=[run])
+    with pytest.raises(UsageError, match="CTranslate2 cannot translate with this run"):
+        heed.load(run, engine="ctranslate2")
+    with pytest.raises(UsageError, match="calibration needs a run that can score"):
+        translator.calibrate(SearchOptions())
     with pytest.raises(UsageError, match="score needs a run that can score"):
         translator.score(["kan"], ["ba"])
 
@@ -113,6 +117,12 @@ def test_it_is_served(run: Path) -> None:
         assert not card["attends"]
         answer = server.post("/api/translate", {"text": "ba ce"}).json
         assert answer["text"] == heed.load(run).translate("ba ce")
+        for path, body in (
+            ("next", {"source": "ba"}),
+            ("score", {"source": "ba", "text": "kan"}),
+            ("inspect", {"source": "ba"}),
+        ):
+            assert server.post(f"/api/{path}", body).status == 400
         refused = server.post("/api/translate", {"text": "ba ce", "prefix": "kan"})
         assert refused.status == 400
         assert "a prefix: this translator" in refused.json["error"]["message"]
@@ -145,6 +155,17 @@ def test_a_rule_based_run_keeps_its_rules(run: Path, tmp_path: Path) -> None:
     assert translator.translate(["ce ba", "ba ce"]) == ["kan ler", "kan ler"]
     [shown] = json.loads(call("inspect", tmp_path / "run", "--src", "ce ba", "--json").out)["derivations"]
     assert [step["note"] for step in shown["steps"]] == ["turn", "turn"]
+
+
+def test_a_glossary_determines_the_translation_of_its_terms(run: Path, tmp_path: Path) -> None:
+    glossary = write_lines(tmp_path / "terms.tsv", ["ce\tNeuwort", "ji ko\tzwei Worte"])
+    out = call("translate", run, "--glossary", glossary, stdin="ba ce di\nji ko ba\nba\n").lines
+    assert out == ["mis Neuwort kan", "kan zwei Worte", "kan"]
+    with serving([heed.load(run)]) as server:
+        answer = server.post(
+            "/api/translate", {"text": "ba ce", "glossary": [{"source": "ce", "target": "Neuwort"}]}
+        ).json
+        assert answer["text"] == "Neuwort kan"
 
 
 def test_its_table_goes_out_and_in(run: Path, tmp_path: Path) -> None:

@@ -188,7 +188,7 @@ def test_a_run_is_evaluated_on_a_table(reader: Any, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("line", ["no tab", "two\ttabs\there", '{"question": "x"'])
 def test_a_line_without_question_and_context_is_refused(reader: Any, line: str) -> None:
-    with pytest.raises(UsageError, match=r"expected a question, a tab|is none"):
+    with pytest.raises(UsageError, match=r"expected a question, a tab|is not a JSON object"):
         reader.predict([line])
 
 

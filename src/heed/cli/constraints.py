@@ -60,19 +60,22 @@ class InputLines:
 
     def _constrained(self, pairs: Sequence[tuple[str, str]]) -> tuple[list[str], list[Constraints]]:
         """The sources and the constraints of lines with prefixes."""
-        sources = [source for source, _ in pairs]
-        terms = self.terms(sources)
-        return sources, [Constraints(prefix, own) for (_, prefix), own in zip(pairs, terms, strict=True)]
+        sources, prefixes = [source for source, _ in pairs], [prefix for _, prefix in pairs]
+        return sources, self.required(sources, prefixes)
 
     @property
     def target_terms(self) -> tuple[str, ...]:
         """All target terms of the glossary."""
         return self._glossary.targets if self._glossary is not None else ()
 
-    def terms(self, sources: Sequence[str]) -> list[tuple[str, ...]]:
-        """The target terms that the glossary requires for each source."""
+    def required(self, sources: Sequence[str], prefixes: Sequence[str]) -> list[Constraints]:
+        """The prefix of each source, and the terms that the glossary requires for it."""
         glossary = self._glossary
-        return [() if glossary is None else glossary.terms_for(self.normalise(source)) for source in sources]
+        pairs = [() if glossary is None else glossary.pairs_for(self.normalise(source)) for source in sources]
+        return [
+            Constraints(prefix, tuple(target for _, target in own), tuple(match for match, _ in own))
+            for prefix, own in zip(prefixes, pairs, strict=True)
+        ]
 
     def _pair(self, line: str) -> tuple[str, str]:
         """The source and the prefix of the next line."""

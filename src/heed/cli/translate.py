@@ -236,7 +236,6 @@ def _by_sentence(
 
     The terms of the glossary apply to the sentence they occur in, the prefix of a line to its first sentence.
     """
-    from heed.decoding.options import Constraints
     from heed.decoding.sentences import translate_pieces
 
     def translated(sentences: list[str]) -> list[Hypothesis]:
@@ -247,7 +246,6 @@ def _by_sentence(
             for pieces, prefix in zip(lines, prefixes, strict=True)
             for place in range(sum(piece.is_sentence for piece in pieces))
         ]
-        constraints = map(Constraints, begins, reader.terms(sentences))
-        return translator.translate(sentences, options, list(constraints))
+        return translator.translate(sentences, options, reader.required(sentences, begins))
 
     return translate_pieces(lines, translated, bool(options.mbr))

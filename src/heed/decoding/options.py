@@ -165,6 +165,8 @@ class Constraints:
     """Its beginning; spaces at the end are ignored."""
     terms: tuple[str, ...] = ()
     """Words and phrases that it must contain, exactly as written (see `constraints.py`)."""
+    sources: tuple[str, ...] = ()
+    """What each term stands for in the line, where a glossary says it."""
 
 
 @dataclass(frozen=True, order=True)
@@ -176,6 +178,8 @@ class Request:
     prefix: tuple[int, ...] = ()
     """Token ids that the output begins with; for a language model the prompt."""
     terms: tuple[str, ...] = ()
+    term_sources: tuple[str, ...] = ()
+    """What each term stands for in the source; only for searches that ask for it."""
     draw: int = 0
     """For a language model: the number of this sample among those of the same prompt."""
 

@@ -93,7 +93,14 @@ class Glossary:
 
     def terms_for(self, source: str) -> tuple[str, ...]:
         """The target terms that a source line requires, in the order of its terms, each once."""
-        return tuple(dict.fromkeys(target for _, target in self._matches(source)))
+        return tuple(target for _, target in self.pairs_for(source))
+
+    def pairs_for(self, source: str) -> tuple[tuple[str, str], ...]:
+        """As `terms_for`, each after the source term as the line writes it first."""
+        sources: dict[str, str] = {}
+        for match, target in self._matches(source):
+            sources.setdefault(target, match)
+        return tuple((match, target) for target, match in sources.items())
 
     def matches_in(self, source: str) -> tuple[str, ...]:
         """The source terms as the line writes them, in their order, each once."""

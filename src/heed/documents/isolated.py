@@ -43,6 +43,9 @@ KEPT_MEMORY = 64 << 20
 """Bytes by which a process may have grown and still read another file."""
 CPU_SECONDS = 600
 """Time of computing for a file. The other process ends this one much earlier if nobody waits."""
+_Terms = tuple[tuple[str, ...], tuple[str, ...]]
+"""Required terms, and what they stand for."""
+_Text = tuple[str, _Terms]
 TEXTS_AT_ONCE = 1024
 """Texts of one question."""
 PRIORITY = 10
@@ -70,9 +73,11 @@ class _Models:
         watch: Watch | None = None,
     ) -> list[Hypothesis]:  # fmt: skip
         """The best hypotheses, with texts alone."""
-        terms = [each.terms for each in constraints] if constraints else [()] * len(texts)
+        terms: list[_Terms] = (
+            [(each.terms, each.sources) for each in constraints] if constraints else [((), ())] * len(texts)
+        )
         keys = [*zip(texts, terms, strict=True)]
-        distinct, outputs = [*dict.fromkeys(keys)], dict[tuple[str, tuple[str, ...]], Hypothesis]()
+        distinct, outputs = [*dict.fromkeys(keys)], dict[_Text, Hypothesis]()
         for first in range(0, len(distinct), TEXTS_AT_ONCE):
             some = distinct[first : first + TEXTS_AT_ONCE]
             answer = self.ask(

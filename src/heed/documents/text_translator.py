@@ -153,23 +153,27 @@ class TextTranslator:
                 sentences[number] = Sentence((*sentences[number].texts, hypothesis.text), hypothesis)
         return sentences
 
-    def _terms(self, texts: tuple[str, ...], is_last: bool) -> tuple[str, ...]:
-        """What the next output must contain: kept terms, and in the last output the glossary's translations."""
+    def _terms(self, texts: tuple[str, ...], is_last: bool) -> dict[str, str]:
+        """What the next output must contain: kept terms, and in the last output the glossary's translations.
+
+        Each with what it stands for in the source.
+        """
         self.searcher.check()
         normalise = self.path[-1].translator.normaliser.apply  # as the terms are
-        terms = self._kept.matches_in(normalise(texts[-1])) if self._kept else ()
-        if is_last and self._glossary:
-            terms += self._glossary.terms_for(normalise(texts[0]))
-        return tuple(dict.fromkeys(terms))
+        kept = self._kept.matches_in(normalise(texts[-1])) if self._kept else ()
+        pairs = self._glossary.pairs_for(normalise(texts[0])) if is_last and self._glossary else ()
+        return {term: term for term in kept} | {target: match for match, target in pairs if target not in kept}
 
     def _through(
-        self, step: Step, texts: Sequence[str], terms: Sequence[tuple[str, ...]], is_last: bool,
+        self, step: Step, texts: Sequence[str], terms: Sequence[Mapping[str, str]], is_last: bool,
         partial: Partial | None,
     ) -> list[Hypothesis]:  # fmt: skip
         """Translate with one model, again without placeholders where some were lost."""
         options = self.options.search_options(step.options, is_last)
         prefix = self.options.prefix if is_last else ""
-        constraints = [Constraints(prefix, each) for each in terms] if prefix or any(terms) else None
+        constraints = None
+        if prefix or any(terms):
+            constraints = [Constraints(prefix, tuple(each), tuple(each.values())) for each in terms]
         outputs = self._translate(step, texts, options, constraints, partial)
         broken = [n for n, hypothesis in enumerate(outputs) if not are_kept(texts[n], hypothesis.text)]
         if broken:

@@ -18,7 +18,7 @@ from heed.core.errors import UsageError
 from heed.nn.contract import Head, Source, Trace
 from heed.nn.dropout_keys import DropoutKeys
 from heed.nn.recurrent import States
-from heed.statistical.derivation import Bitext, Derivation
+from heed.statistical.derivation import Bitext, Derivation, Forced
 
 
 class ModelConfig(Config):
@@ -148,7 +148,7 @@ class DerivingModel(Model):
         """Estimate everything, and tune the weights."""
 
     @abstractmethod
-    def derive(self, source: Sequence[int], width: int, number: int) -> list[Derivation]:
+    def derive(self, source: Sequence[int], width: int, number: int, forced: Sequence[Forced] = ()) -> list[Derivation]:
         """The best derivations with different targets, the best first, with `width` active hypotheses."""
 
     @abstractmethod

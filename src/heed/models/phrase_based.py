@@ -12,7 +12,7 @@ from torch import Tensor
 from heed.core.errors import DataError
 from heed.models.model import DerivingModel, ModelConfig
 from heed.nn.contract import Vocabularies
-from heed.statistical.derivation import Bitext, Derivation
+from heed.statistical.derivation import Bitext, Derivation, Forced
 from heed.statistical.phrases.features import FEATURES
 from heed.statistical.phrases.search import Limits
 from heed.statistical.phrases.settings import PhraseSettings
@@ -58,8 +58,8 @@ class PhraseBased(DerivingModel):
     def estimate(self, bitext: Bitext) -> None:
         self.hold(estimate_translator(bitext, self.config))
 
-    def derive(self, source: Sequence[int], width: int, number: int) -> list[Derivation]:
-        return self.translator.derive(source, width, number)
+    def derive(self, source: Sequence[int], width: int, number: int, forced: Sequence[Forced] = ()) -> list[Derivation]:
+        return self.translator.derive(source, width, number, forced)
 
     def weights_by_name(self) -> dict[str, float]:
         return dict(zip(FEATURES, self.translator.weights.tolist(), strict=True))

@@ -14,7 +14,7 @@ from heed.core.errors import DataError
 from heed.models.model import DerivingModel, ModelConfig
 from heed.nn.contract import Vocabularies
 from heed.statistical.alignment import ALIGNERS
-from heed.statistical.derivation import Bitext, Derivation
+from heed.statistical.derivation import Bitext, Derivation, Forced
 from heed.statistical.rules.rule_file import read_rules
 from heed.statistical.rules.translator import WEIGHTS, RuleTranslator, estimate_rule_translator
 
@@ -57,8 +57,8 @@ class RuleBased(DerivingModel):
     def estimate(self, bitext: Bitext) -> None:
         self._translator = estimate_rule_translator(bitext, read_rules(self.config.rules), self.config.aligner)
 
-    def derive(self, source: Sequence[int], width: int, number: int) -> list[Derivation]:
-        return self.translator.derive(source, width, number)
+    def derive(self, source: Sequence[int], width: int, number: int, forced: Sequence[Forced] = ()) -> list[Derivation]:
+        return self.translator.derive(source, width, number, forced)
 
     def weights_by_name(self) -> dict[str, float]:
         return dict(WEIGHTS)

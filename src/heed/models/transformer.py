@@ -9,6 +9,7 @@ of McAllester.
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Callable, Iterable
 from typing import Annotated, Any, Literal, Protocol, cast
 
@@ -28,6 +29,8 @@ from heed.nn.feed_forward import ACTIVATIONS, FeedForward
 from heed.nn.heads import LinearHead
 from heed.nn.states import AppendKV, CachedState, Carry, KeysValues, Memory, RowPositions
 
+ENCODER_ATTENTION: ChainMap[str, Any] = ChainMap({"same": Attention}, ATTENTION)
+"""The self-attention of an encoder, which may be that of the decoder."""
 DECODER_MIXING: dict[str, type[nn.Module]] = {"self_attention": Attention, **CAUSAL_MIXING}
 """What a decoder block reads the earlier tokens with."""
 
@@ -55,8 +58,8 @@ class TransformerConfig(ModelConfig):
     """Normalise after the residual sum, as published, or before each sublayer."""
     attention: Annotated[str, KeyOf(ATTENTION)] = "multi_head"
     """The attention of all blocks."""
-    encoder_attention: Annotated[str, KeyOf(ATTENTION)] | None = None
-    """Another self-attention of the encoder's blocks; by default, `attention`."""
+    encoder_attention: Annotated[str, KeyOf(ENCODER_ATTENTION)] = "same"
+    """The self-attention of the encoder's blocks: "same" as `attention`, or another one."""
     decoder_mixing: Annotated[str, KeyOf(DECODER_MIXING)] = "self_attention"
     """How the decoder's blocks read the earlier tokens; all but "self_attention" carry one vector for each row."""
     activation: Annotated[str, KeyOf(ACTIVATIONS)] = "relu"
@@ -89,14 +92,15 @@ class TransformerConfig(ModelConfig):
 
     def _variants(self) -> str:
         """What `encoder_attention` and `decoder_mixing` change, for `summary`."""
-        variants = [f"{self.encoder_attention} attention in the encoder"] if self.encoder_attention else []
+        variants = [] if self.encoder_attention == "same" else [f"{self.encoder_attention} attention in the encoder"]
         if not self.decoder_attends:
             variants.append(f"{self.decoder_mixing} in place of the decoder's self-attention")
         return f", with {' and '.join(variants)}" if variants else ""
 
     def encoder_block(self) -> TransformerConfig:
         """The settings of the encoder's blocks."""
-        return self.model_copy(update={"attention": self.encoder_attention or self.attention})
+        own = self.encoder_attention != "same"
+        return self.model_copy(update={"attention": self.encoder_attention}) if own else self
 
     @property
     def decoder_attends(self) -> bool:

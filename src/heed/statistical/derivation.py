@@ -6,6 +6,7 @@ derivation. `heed.decoding.derivation_engine` makes it a searcher like any other
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -55,14 +56,28 @@ class Bitext:
     """Called with each step of the estimation, for people."""
 
 
+@dataclass(frozen=True)
+class Forced:
+    """Tokens of a source that have a given translation."""
+
+    begin: int
+    end: int
+    ids: tuple[int, ...]
+
+
+def by_words(forced: Sequence[Forced], begins: Sequence[int]) -> list[Forced]:
+    """The same parts by words, of which each begins at the token `begins`; a part has each word that it touches."""
+    return [Forced(bisect_right(begins, part.begin) - 1, bisect_left(begins, part.end), part.ids) for part in forced]
+
+
 class Derives(Protocol):
     """A translator that derives."""
 
-    def derive(self, source: Sequence[int], width: int, number: int) -> list[Derivation]:
+    def derive(self, source: Sequence[int], width: int, number: int, forced: Sequence[Forced] = ()) -> list[Derivation]:
         """The best derivations of a source, with different targets, the best first.
 
         `width`: hypotheses that are active at once; `number`: the derivations to return, fewer if there are not so
-        many.
+        many. `forced`: parts of the source that do not overlap, with the translation that they must have.
         """
         ...
 

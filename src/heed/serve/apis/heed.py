@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import secrets
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -12,38 +11,31 @@ from typing import Any, TypeVar
 from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import PlainTextResponse, StreamingResponse
 
-from heed.core.errors import DataError
-from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.translator import ModelTranslator
 from heed.documents.formats import FORMATS
 from heed.documents.html_spans import spoken_text
 from heed.documents.text_translator import TextTranslator
 from heed.documents.translation import Partial, TranslateOptions
-from heed.documents.translation import Sentence as TranslatedSentence
 from heed.inspect import inspect_reader, inspect_text, inspect_translation, likely_words
 from heed.serve.apis import heed_schema as schema
+from heed.serve.apis.heed_fields import DEFAULT_MAX_TOKENS, model_card, output_of, pixels_of, sentence_of, tokens_of
 from heed.serve.apis.schema import Answer, content, errors, request_body
-from heed.serve.engine.catalogue import Direction, Route, ServedModel
+from heed.serve.engine.catalogue import Route, ServedModel
 from heed.serve.engine.generation import Prompt, continuations, temperature_of
 from heed.serve.engine.job import SEPARATE_BATCH, Job
 from heed.serve.engine.languages import Language
-from heed.serve.engine.probabilities import next_tokens, spell_one
+from heed.serve.engine.probabilities import next_tokens
 from heed.serve.errors import ApiError, body_of
 from heed.serve.service import Service
 from heed.text.language.identify import Detected
 
 T = TypeVar("T")
-Output = TypeVar("Output", schema.Hypothesis, schema.Continuation)
 Event = tuple[str, Answer | dict[str, Any]]
 """Name and data of a server-sent event."""
 Send = Callable[[Event], None]
 
 MOST_EXPLAINED = 8
-MAX_IMAGE_PIXELS = 12_000_000
-"""Of an image that a client sends."""
 """Inputs of a request whose answers are explained."""
-DEFAULT_MAX_TOKENS = 64
-"""Length of a generated text if neither the request nor the run's recipe has a limit."""
 
 
 class HeedApi:
@@ -66,7 +58,7 @@ class HeedApi:
         ]  # fmt: skip
         limits = self.service.limits
         return schema.Models(
-            models=[_model_card(model, limits.max_tokens) for model in self.catalogue.models.values()],
+            models=[model_card(model, limits.max_tokens) for model in self.catalogue.models.values()],
             languages=languages,
             files=list(FORMATS),
             limits=schema.LimitsCard.model_validate(limits),
@@ -204,7 +196,7 @@ class HeedApi:
                 lines = translator.score([body.text], [body.source])
             else:
                 lines = model.loaded.score(body.text.split("\n"))
-            tokens = [token for line in lines for token in _tokens(model, line.ids, line.log_probs)]
+            tokens = [token for line in lines for token in tokens_of(model, line.ids, line.log_probs)]
             return schema.Score(log_prob=sum(line.log_prob for line in lines), tokens=tokens)
 
         return await self._call(request, model, body.text, work)
@@ -217,7 +209,10 @@ class HeedApi:
             raise ApiError(400, "A translation model needs a source.", "source")
         if body.source is not None and not translates:
             raise ApiError(400, "A language model takes no source.", "source")
-        return self.catalogue.model(body.model, "translate" if translates else "generate")
+        model = self.catalogue.model(body.model, "translate" if translates else "generate")
+        if not model.can("score"):
+            raise ApiError(400, "This model gives no probabilities of words.", "model")
+        return model
 
     def _require_tokens(self, model: ServedModel, text: str) -> None:
         """Raise ApiError for a text that would hold up the searches of other clients for too long."""
@@ -258,7 +253,7 @@ class HeedApi:
         model = self.catalogue.model(body.model, "caption")
 
         def work(job: Job) -> schema.Captioned:
-            pixels = _pixels(model, body.image)  # in the thread of the job, one at a time
+            pixels = pixels_of(model, body.image)  # in the thread of the job, one at a time
             return schema.Captioned(caption=job.call(partial(model.loaded.look, pixels, body.top)))
 
         return await self.service.jobs.run(request, work)
@@ -282,7 +277,7 @@ class HeedApi:
         def work(job: Job, on_piece: Callable[[int, str], None] | None = None) -> schema.Generated:
             outputs = continuations(job, model, [prompt], body.samples, options, on_piece)
             return schema.Generated(
-                continuations=[_output(schema.Continuation, model, each) for each in outputs], seed=seed
+                continuations=[output_of(schema.Continuation, model, each) for each in outputs], seed=seed
             )
 
         if not body.stream:
@@ -341,7 +336,7 @@ def _translate(
         target=route.target.code,
         detected=route.detected,
         path=[direction.model.name for direction in route.path],
-        sentences=[_sentence(route.path, sentence) for sentence in translation.sentences],
+        sentences=[sentence_of(route.path, sentence) for sentence in translation.sentences],
     )
 
 
@@ -355,52 +350,6 @@ def _translator(model: ServedModel, body: schema.DirectionBody) -> ModelTranslat
         if all(code in (None, own) for code, own in zip(codes, offered, strict=True)):
             return direction.translator
     raise ApiError(404, f"{model.name} does not translate in this direction.", "target_language")
-
-
-# --- answers -----------------------------------------------------------------------------------------
-
-
-def _model_card(model: ServedModel, max_tokens: int) -> schema.ModelCard:
-    """`max_tokens`: the server's limit."""
-    run, options, generates = model.run, model.options, model.can("generate")
-    fields = {
-        "name": model.name, "task": run.recipe.task, "kind": run.recipe.model.kind, "parameters": model.num_parameters,
-        "source": model.directions[0].source if model.directions else None, "target": model.language,
-        "directions": model.directions, "attends": model.attends,
-        "confidence": model.searches and model.translator.checks.confidence is not None,
-        "report": model.has_report, "description": model.description,
-        "decoding": options if model.searches else None,
-        "drawing": options.of_text(DEFAULT_MAX_TOKENS, max_tokens, sample=True) if generates else None,
-        "abilities": sorted(model.abilities),
-    }  # fmt: skip
-    return schema.ModelCard.model_validate(fields)
-
-
-def _tokens(model: ServedModel, ids: Sequence[int], log_probs: Sequence[float]) -> list[schema.Token]:
-    """The tokens of an output. The end of the sentence has a log-probability and no id."""
-    spelled = model.translator.detokenizer.token_bytes
-    texts = [spell_one(spelled[id]) for id in ids]
-    texts += [""] * (len(log_probs) - len(texts))
-    return [schema.Token(text=text, log_prob=value) for text, value in zip(texts, log_probs, strict=False)]
-
-
-def _output(kind: type[Output], model: ServedModel | None, hypothesis: Hypothesis) -> Output:
-    """An output of a model; without a model it has no tokens."""
-    tokens = _tokens(model, hypothesis.ids, hypothesis.token_log_probs) if model else []
-    return kind.model_validate({**vars(hypothesis), "tokens": tokens})
-
-
-def _sentence(path: Sequence[Direction], sentence: TranslatedSentence) -> schema.Sentence:
-    """A sentence as the last model of a path read it."""
-    is_direct = len(path) <= 1
-    best = sentence.hypothesis or Hypothesis((), 0.0, 0.0, text=sentence.texts[-1])
-    model = path[-1].model if path else None
-    return schema.Sentence(
-        start=sentence.start if is_direct else None,
-        end=sentence.start + len(sentence.texts[0]) if is_direct else None,
-        source=sentence.texts[-2] if len(sentence.texts) > 1 else sentence.texts[0],
-        hypotheses=[_output(schema.Hypothesis, model, each) for each in (best, *best.alternatives)],
-    )
 
 
 def routes(service: Service) -> APIRouter:
@@ -429,14 +378,3 @@ def routes(service: Service) -> APIRouter:
     ):  # fmt: skip
         post(path, endpoint, responses=failures, openapi_extra=request_body(body))
     return router
-
-
-def _pixels(model: ServedModel, image: str) -> Any:
-    """The pixels of an image in base64. Raises ApiError for anything else."""
-    try:
-        content = base64.b64decode(image, validate=True)
-        return model.loaded.image_pixels(content, "The image", MAX_IMAGE_PIXELS)
-    except DataError as error:
-        raise ApiError(400, str(error), "image") from error
-    except ValueError as error:
-        raise ApiError(400, "The image must be in base64.", "image") from error

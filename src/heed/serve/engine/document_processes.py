@@ -147,7 +147,7 @@ def _answer(searcher: Searcher, path: Sequence[Step], options: TranslateOptions,
         return step.translator.num_source_tokens(message["line"])
     if message["question"] == "links":
         return searcher.links(step, [(source, target) for source, target in message["pairs"]])
-    constraints = [Constraints(terms=tuple(terms)) for terms in message["terms"]]
+    constraints = [Constraints("", tuple(terms), tuple(sources)) for terms, sources in message["terms"]]
     outputs = searcher.translate(
         step, message["texts"], options.search_options(step.options, is_last),
         constraints if any(each.terms for each in constraints) else None,

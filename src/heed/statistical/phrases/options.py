@@ -8,13 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from heed.statistical.backoff import ROOT
+from heed.statistical.derivation import Forced
 from heed.statistical.phrases.features import BEFORE, LANGUAGE, NUM_STATIC, UNKNOWN
 from heed.statistical.phrases.language import LanguageScorer
 from heed.statistical.phrases.table import NUM_ORIENTATIONS, PhraseTable
 from heed.statistical.predictor import Floats, Ints
 
-COPIED = -1
-"""In place of the row of the table: the option copies a source word."""
+COPIED, FORCED = -1, -2
+"""In place of the row of the table: the option copies a source word, or has a translation that is given."""
 Words = Sequence[tuple[int, ...]]
 """The words of a sentence as token ids: a word of the vocabulary has one, an unknown one has those of its spelling."""
 
@@ -63,9 +64,15 @@ class OptionFinder:
         self.limit = limit
         self._rows: dict[int, tuple[Ints, Floats]] = {}
 
-    def find(self, words: Words) -> Options:
-        """The options of a sentence. A word that the table does not have alone is copied."""
-        spans = self._spans(words)
+    def find(self, words: Words, forced: Sequence[Forced] = ()) -> Options:
+        """The options of a sentence. A word that the table does not have alone is copied.
+
+        `forced`: parts of the sentence, by words, that have no other option than the given one.
+        """
+        free = np.ones(len(words), dtype=np.bool_)
+        for part in forced:
+            free[part.begin : part.end] = False
+        spans = [span for span in self._spans(words) if free[span[0] : span[1]].all()]
         parts = [self._best_rows(node) for _, _, node in spans]
         sizes = [len(rows) for rows, _ in parts]
         begins = np.repeat([begin for begin, _, _ in spans], sizes).astype(np.int64)
@@ -73,12 +80,15 @@ class OptionFinder:
         rows = np.concatenate([np.empty(0, dtype=np.int64), *(rows for rows, _ in parts)])
         language = np.concatenate([np.empty(0), *(language for _, language in parts)])
         alone = set(begins[ends - begins == 1].tolist())
-        copied = [place for place in range(len(words)) if place not in alone]
-        target, lengths = self._targets(rows, [words[place] for place in copied])
-        places = np.array(copied, dtype=np.int64)
+        copied = [place for place in np.flatnonzero(free).tolist() if place not in alone]
+        given = [*(words[place] for place in copied), *(part.ids for part in forced)]
+        target, lengths = self._targets(rows, given)
+        places = np.array([*copied, *(part.begin for part in forced)], dtype=np.int64)
+        last = np.array([*(place + 1 for place in copied), *(part.end for part in forced)], dtype=np.int64)
+        kinds = np.repeat([COPIED, FORCED], [len(copied), len(forced)])
         return self._options(
-            len(words), np.concatenate([begins, places]), np.concatenate([ends, places + 1]),
-            np.concatenate([rows, np.full(len(copied), COPIED)]), target, lengths,
+            len(words), np.concatenate([begins, places]), np.concatenate([ends, last]),
+            np.concatenate([rows, kinds]), target, lengths,
             np.concatenate([language, self._language(target[len(rows) :], lengths[len(rows) :])]),
         )  # fmt: skip
 
@@ -131,11 +141,10 @@ class OptionFinder:
         return padded, lengths
 
     def _static(self, rows: Ints, lengths: Ints) -> Floats:
-        is_copied = rows == COPIED
         features = np.zeros((len(rows), NUM_STATIC))
-        features[~is_copied, :4] = self.table.features[rows[~is_copied]]
+        features[rows >= 0, :4] = self.table.features[rows[rows >= 0]]
         features[:, 4], features[:, 5] = 1, lengths
-        features[:, UNKNOWN] = is_copied
+        features[:, UNKNOWN] = rows == COPIED
         return features
 
     def _options(
@@ -143,7 +152,7 @@ class OptionFinder:
     ) -> Options:
         static = self._static(rows, lengths)
         turns = np.zeros((len(rows), 2 * NUM_ORIENTATIONS))
-        turns[rows != COPIED] = self.table.orientations[rows[rows != COPIED]]
+        turns[rows >= 0] = self.table.orientations[rows[rows >= 0]]
         weighted = turns * self.weights[BEFORE:]
         before, after = weighted[:, :NUM_ORIENTATIONS], weighted[:, NUM_ORIENTATIONS:]
         scores = static @ self.weights[:NUM_STATIC]

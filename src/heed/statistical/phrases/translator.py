@@ -12,18 +12,19 @@ from numpy.typing import NDArray
 
 from heed.core.errors import DataError
 from heed.statistical.backoff import BackoffModel
-from heed.statistical.derivation import Derivation, Step
+from heed.statistical.derivation import Derivation, Forced, Step, by_words
 from heed.statistical.phrases import derivations
 from heed.statistical.phrases.casing import SentenceCase
 from heed.statistical.phrases.derivations import BestDerivations
 from heed.statistical.phrases.features import FEATURES
 from heed.statistical.phrases.language import LanguageScorer
-from heed.statistical.phrases.options import COPIED, OptionFinder
+from heed.statistical.phrases.options import COPIED, FORCED, OptionFinder
 from heed.statistical.phrases.search import Limits, StackSearch
 from heed.statistical.phrases.table import PhraseTable
 from heed.statistical.predictor import Floats
 
 Words = list[tuple[int, ...]]
+_NOTES = {COPIED: "copied", FORCED: "required"}
 _LOOKED_AT = 10
 """Derivations that are compared for each one to return: many have the same words."""
 
@@ -56,21 +57,26 @@ class PhraseTranslator:
         vars(other)["scorer"] = self.scorer
         return other
 
-    def all(self, words: Words, width: int | None = None) -> Iterator[derivations.Derivation]:
+    def all(
+        self, words: Words, width: int | None = None, forced: Sequence[Forced] = ()
+    ) -> Iterator[derivations.Derivation]:
         """The derivations that a search keeps of a sentence of at least one word, the best first."""
         limits = self.limits if width is None else replace(self.limits, width=width)
-        return iter(BestDerivations(StackSearch(self.finder.find(words), self.scorer, self.weights, limits).run()))
+        options = self.finder.find(words, forced)
+        return iter(BestDerivations(StackSearch(options, self.scorer, self.weights, limits).run()))
 
-    def best(self, words: Words, number: int, width: int | None = None) -> list[derivations.Derivation]:
+    def best(
+        self, words: Words, number: int, width: int | None = None, forced: Sequence[Forced] = ()
+    ) -> list[derivations.Derivation]:
         """The best derivations with different targets."""
         best: dict[tuple[int, ...], derivations.Derivation] = {}
-        for each in islice(self.all(words, width), _LOOKED_AT * number):
+        for each in islice(self.all(words, width, forced), _LOOKED_AT * number):
             best.setdefault(each.target, each)
             if len(best) == number:
                 break
         return list(best.values())
 
-    def derive(self, source: Sequence[int], width: int, number: int) -> list[Derivation]:
+    def derive(self, source: Sequence[int], width: int, number: int, forced: Sequence[Forced] = ()) -> list[Derivation]:
         """The best derivations of a source with different targets, as tokens."""
         words, capital = self.case.enter(source)
         if not words:
@@ -79,7 +85,8 @@ class PhraseTranslator:
         if sum(sizes) > len(source):  # a space that the first word lacks in the source
             sizes[0] -= 1
         begins = np.concatenate([[0], np.cumsum(sizes)]).tolist()
-        return [self._as_tokens(each, words, begins, capital) for each in self.best(words, number, width)]
+        best = self.best(words, number, width, by_words(forced, begins))
+        return [self._as_tokens(each, words, begins, capital) for each in best]
 
     def _as_tokens(
         self, derivation: derivations.Derivation, words: Words, begins: list[int], capital: bool
@@ -92,17 +99,15 @@ class PhraseTranslator:
             added = 0
             if target and not ids:
                 first = words[step.begin] if step.row == COPIED else target[:1]
-                left = self.case.leave(first, capital)
+                left = self.case.leave(first, capital and step.row != FORCED)
                 added = len(left) - len(first)
                 target = (*left, *target[len(first) :])
             features = {name: value for name, value in zip(FEATURES, step.features, strict=True) if value}
             span = begins[step.begin], begins[step.end]
             steps.append(
-                Step(
-                    span, (len(ids), len(ids) + len(target)), features, "copied" * (step.row == COPIED and bool(target))
-                )
+                Step(span, (len(ids), len(ids) + len(target)), features, _NOTES.get(step.row, "") * bool(target))
             )
-            if step.row != COPIED:
+            if step.row >= 0:
                 links += [
                     (begins[step.begin + i], len(ids) + j + added * (j > 0))
                     for i, j in self.table.links_of(step.row, len(step.target))

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from heed.core.errors import DataError
 from heed.statistical.alignment import align
-from heed.statistical.derivation import Bitext, Derivation, Step
+from heed.statistical.derivation import Bitext, Derivation, Forced, Step, by_words
 from heed.statistical.phrases.casing import SentenceCase
 from heed.statistical.predictor import Ints, starts
 from heed.statistical.rules.dictionary import Dictionary, count_dictionary, count_evidence
@@ -49,7 +49,7 @@ class RuleTranslator:
     def _byte_of(self) -> dict[int, int]:
         return {id: byte for byte, id in enumerate(self.byte_ids.tolist())}
 
-    def derive(self, source: Sequence[int], width: int, number: int) -> list[Derivation]:
+    def derive(self, source: Sequence[int], width: int, number: int, forced: Sequence[Forced] = ()) -> list[Derivation]:
         """The translation of a source, alone in a list."""
         words, capital = self.case.enter(source)
         if not words:
@@ -61,6 +61,11 @@ class RuleTranslator:
         spelled = [self._text(word) for word in words]
         candidates = [self._candidates(word, text) for word, text in zip(words, spelled, strict=True)]
         written = transferred([text.strip().lower() for text in spelled], candidates, self._features_of, self.rules)
+        for part in by_words(forced, begins):
+            text = b"".join(self.texts[id].encode() or bytes([self._byte_of[id]]) for id in part.ids).decode().strip()
+            for word in written:
+                if part.begin <= word.place < part.end:
+                    word.text, word.log_prob = text if word.place == part.begin else "", 0.0
         return [self._derivation(written, spelled, begins, capital)]
 
     def _text(self, word: tuple[int, ...]) -> str:

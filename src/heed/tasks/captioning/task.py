@@ -128,7 +128,9 @@ class CaptioningTask(Task):
         """Scores of greedy captions (or with `options`) against all captions, and perplexity of these captions."""
         captioner, images = self.captioner(model), list(self.valid_images.pixels(range(len(self.valid_images))))
         if len(images) != len(self.valid):
-            raise DataError(f"{self.folder}: the validation images do not fit their captions. Start with --overwrite.")
+            raise DataError(
+                f"{self.folder}: the validation images do not fit their captions. Start again with --overwrite."
+            )
         outputs = [each.text.strip() for each in captioner.caption(images, options or self.recipe.decoding.greedy())]
         names = [name for name in metrics if name != "perplexity"]
         language = self.recipe.data.tgt_lang or None

@@ -57,13 +57,13 @@ def by_group(statistics: Mapping[str, SentenceStatistics], questions: Sequence[Q
 
 
 def read_test(table: QuestionTable) -> list[Question]:
-    """The questions of a test table; those without a text are left out, and counted."""
+    """The questions of a test table; those without a question or a context are left out, and counted."""
     every = list(table)
     questions = [each for each in every if each.question.strip() and each.context.strip()]
     if len(questions) < len(every):
-        message(f"{table.path}: skipped {len(every) - len(questions):,} questions without a text")
+        message(f"{table.path}: skipped {len(every) - len(questions):,} rows without a question or a context")
     if not questions:
-        raise DataError(f"{table.path}: no questions with a text.")
+        raise DataError(f"{table.path}: no questions with a context.")
     return questions
 
 

@@ -100,7 +100,7 @@ def question_in(line: str, number: int) -> Question:
         try:
             record = parse_json(line)
         except ValueError as error:
-            raise UsageError(f"line {number} begins like a JSON object, but is none: {line[:80]!r}.") from error
+            raise UsageError(f"line {number} begins with {{, but is not a JSON object: {line[:80]!r}.") from error
         return next(questions_of(record, number, f"line {number}", needs_answers=False))
     question, tab, context = line.partition("\t")
     if not tab or "\t" in context:

@@ -69,7 +69,9 @@ class SpanTask(ReaderTask):
         if training.label_smoothing:
             raise ValueError("spans have no label smoothing: set training.label_smoothing = 0")
         if recipe.data.overlap >= recipe.data.max_tokens:
-            raise ValueError("windows must be longer than what they share: set data.overlap below data.max_tokens")
+            raise ValueError(
+                "windows must be longer than the words that they share: set data.overlap below data.max_tokens"
+            )
 
     @classmethod
     def examine(cls, data: SpanData, quiet: bool) -> Examination:
