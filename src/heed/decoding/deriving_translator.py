@@ -71,10 +71,10 @@ class DerivationEngine:
         }
 
     def _forced(self, request: Request) -> list[Forced]:
-        """The parts of the source that required terms stand for. Raises UsageError for terms of unknown places."""
+        """The parts of the source that required terms translate. Raises UsageError for terms of unknown places."""
         if len(request.term_sources) != len(request.terms):
             raise UsageError(
-                "a required term: this translator must know what it stands for in the source. Give it in a glossary."
+                "a required term: this translator must know what it translates in the source. Give it in a glossary."
             )
         parts = self._src_tokenizer.bytes_of(request.source)
         ends = list(accumulate(map(len, parts)))
@@ -109,7 +109,7 @@ class DerivingTranslator(LineTranslator):
     def requests(
         self, lines: Sequence[str], constraints: Sequence[Constraints] | None, banned: tuple[str, ...] = ()
     ) -> list[Request]:
-        """As those of other translators, with what required terms stand for."""
+        """As those of other translators, with what required terms translate."""
         requests = super().requests(lines, constraints, banned)
         return [
             replace(request, term_sources=own.sources) if request.terms else request

@@ -166,7 +166,7 @@ class Constraints:
     terms: tuple[str, ...] = ()
     """Words and phrases that it must contain, exactly as written (see `constraints.py`)."""
     sources: tuple[str, ...] = ()
-    """What each term stands for in the line, where a glossary says it."""
+    """What each term translates in the line, where a glossary says it."""
 
 
 @dataclass(frozen=True, order=True)
@@ -179,7 +179,7 @@ class Request:
     """Token ids that the output begins with; for a language model the prompt."""
     terms: tuple[str, ...] = ()
     term_sources: tuple[str, ...] = ()
-    """What each term stands for in the source; only for searches that ask for it."""
+    """What each term translates in the source; only for searches that ask for it."""
     draw: int = 0
     """For a language model: the number of this sample among those of the same prompt."""
 

@@ -44,7 +44,7 @@ KEPT_MEMORY = 64 << 20
 CPU_SECONDS = 600
 """Time of computing for a file. The other process ends this one much earlier if nobody waits."""
 _Terms = tuple[tuple[str, ...], tuple[str, ...]]
-"""Required terms, and what they stand for."""
+"""Required terms, and what they translate."""
 _Text = tuple[str, _Terms]
 TEXTS_AT_ONCE = 1024
 """Texts of one question."""

@@ -156,7 +156,7 @@ class TextTranslator:
     def _terms(self, texts: tuple[str, ...], is_last: bool) -> dict[str, str]:
         """What the next output must contain: kept terms, and in the last output the glossary's translations.
 
-        Each with what it stands for in the source.
+        Each with what it translates in the source.
         """
         self.searcher.check()
         normalise = self.path[-1].translator.normaliser.apply  # as the terms are
