@@ -13,7 +13,7 @@ from toy import prepared, trainer_of
 
 from heed.core.errors import UsageError
 from heed.data.batch import Batch, collate
-from heed.models import MODELS
+from heed.models import MODELS, GenerativeModel
 from heed.nn.contract import Smoothing
 from heed.nn.dropout_keys import DropoutKeys
 from heed.tasks.generation import chain_rule_loss
@@ -21,7 +21,10 @@ from heed.tasks.scheduled_sampling import DECAYS, read_partly_own, sampled_token
 from heed.training.checkpoints import list_checkpoints, load_checkpoint
 from heed.training.config import TrainingConfig
 
-TRANSLATORS = [kind for kind, each in MODELS.items() if each.needs_source and each.source == "tokens"]
+TRANSLATORS = [
+    kind for kind, each in MODELS.items()
+    if issubclass(each, GenerativeModel) and each.needs_source and each.source == "tokens" and not each.count_based
+]  # fmt: skip
 LENGTHS = (6, 3, 5, 8)
 
 
