@@ -164,7 +164,10 @@ def test_answers_are_marked_where_they_begin_and_end(answers: Predictor, page: P
         assert "".join(marked) == answer.text.replace(" ", "")
     assert page.locator(".spots").inner_text() == text.split("\t")[1]
     page.get_by_role("tab", name="Attention").click()
-    assert page.get_by_role("columnheader", name="house").count()
+    assert page.get_by_role("columnheader").all_inner_texts() == ["Where", "is", "Ann", "?", "end"]
+    assert page.get_by_role("rowheader").all_inner_texts()[:3] == ["Ann", "lives", "in"]
+    page.get_by_role("gridcell").first.hover()
+    assert page.locator(".status").inner_text().startswith("“\u2068Ann\u2069” attends to")
 
 
 def test_the_panel_of_the_server_asks_questions(answers: Predictor, page: Page) -> None:

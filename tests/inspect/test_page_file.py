@@ -8,6 +8,7 @@ import html
 import json
 import re
 import tomllib
+from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -92,3 +93,13 @@ def test_the_files_of_the_pages_are_part_of_the_package() -> None:
 
 def test_every_file_of_the_folder_is_part_of_the_page() -> None:
     assert {path.name for path in PAGE.iterdir()} == {*SCRIPTS, STYLE}
+
+
+def test_no_two_scripts_of_the_page_declare_the_same_name() -> None:
+    """They are concatenated, so a second declaration would stop the whole page."""
+    declared = [
+        name
+        for script in SCRIPTS
+        for name in re.findall(r"^(?:export )?(?:function|const|let) (\w+)", (PAGE / script).read_text(), re.MULTILINE)
+    ]
+    assert [name for name, count in Counter(declared).items() if count > 1] == []

@@ -2,7 +2,7 @@
 
 import { el } from "./dom.js";
 
-const signed = (number) => number.toFixed(2).replace("-", "\u2212");
+const signedScore = (number) => number.toFixed(2).replace("-", "\u2212");
 
 /** `inspection` is a DerivationInspection. */
 export function derivationView({ source, weights, derivations }) {
@@ -19,12 +19,12 @@ function one({ text, score, steps }, rank, weights) {
       {},
       el("td", { dir: "auto" }, step.source),
       el("td", { dir: "auto" }, step.target || "(end)", step.note ? el("span", { class: "mark" }, ` ${step.note}`) : null),
-      el("td", { class: "number" }, signed(step.score)),
-      ...names.map((name) => el("td", { class: "number" }, name in step.features ? signed(step.features[name]) : "")),
+      el("td", { class: "number" }, signedScore(step.score)),
+      ...names.map((name) => el("td", { class: "number" }, name in step.features ? signedScore(step.features[name]) : "")),
     ),
   );
   const weighted = ["weight", "", ""].map((name) => el("td", {}, name));
-  weighted.push(...names.map((name) => el("td", { class: "number" }, signed(weights[name]))));
+  weighted.push(...names.map((name) => el("td", { class: "number" }, signedScore(weights[name]))));
   const table = el(
     "table",
     { class: "derivation" },
@@ -35,7 +35,7 @@ function one({ text, score, steps }, rank, weights) {
   return el(
     "details",
     { open: rank === 0 },
-    el("summary", { dir: "auto" }, text, " ", el("span", { class: "number" }, `score ${signed(score)}`)),
+    el("summary", { dir: "auto" }, text, " ", el("span", { class: "number" }, `score ${signedScore(score)}`)),
     el("div", { class: "wide" }, table),
   );
 }

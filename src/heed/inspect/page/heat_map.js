@@ -17,6 +17,7 @@ export function heatMapView(data, languages, state, changed) {
   );
   const node = el("div", {}, controls, el("div", { class: "map" }, frame, heads));
   let cells = [];
+  let places = { rows: [], columns: [] };
   let shown = null;
 
   function fillControls() {
@@ -55,13 +56,14 @@ export function heatMapView(data, languages, state, changed) {
 
   function fillTable(matrix) {
     const columns = columnsOf(data, state.kind);
-    cells = data.target.map((word, r) =>
-      columns.map((column, c) => {
+    places = placesOf(data, columns, matrix);
+    cells = places.rows.map((r) =>
+      places.columns.map((c) => {
         const cell = el(
           "td",
           {
             role: "gridcell",
-            "aria-label": `${nameOf(word)} attends to ${nameOf(column)}: ${percent(matrix[r][c])}`,
+            "aria-label": `${nameOf(data.target[r])} attends to ${nameOf(columns[c])}: ${percent(matrix[r][c])}`,
             onmouseenter: () => at(r, c),
             onfocus: () => at(r, c),
             onmouseleave: () => at(null, null),
@@ -78,7 +80,7 @@ export function heatMapView(data, languages, state, changed) {
       "tr",
       { role: "row" },
       el("td", { role: "presentation" }),
-      ...columns.map((word) =>
+      ...places.columns.map((c) =>
         el(
           "th",
           {
@@ -86,17 +88,13 @@ export function heatMapView(data, languages, state, changed) {
             scope: "col",
             lang: (state.kind === "source" ? languages.source : languages.target) || null,
           },
-          el("bdi", {}, nameOf(word)),
+          el("bdi", {}, nameOf(columns[c])),
         ),
       ),
     );
-    const rows = data.target.map((word, r) =>
-      el(
-        "tr",
-        { role: "row" },
-        el("th", { role: "rowheader", scope: "row", lang: languages.target || null }, el("bdi", {}, nameOf(word))),
-        ...cells[r],
-      ),
+    const named = { role: "rowheader", scope: "row", lang: languages.target || null };
+    const rows = places.rows.map((r, line) =>
+      el("tr", { role: "row" }, el("th", named, el("bdi", {}, nameOf(data.target[r]))), ...cells[line]),
     );
     const table = el(
       "table",
@@ -108,7 +106,7 @@ export function heatMapView(data, languages, state, changed) {
       el("thead", { role: "rowgroup" }, head),
       el("tbody", { role: "rowgroup" }, ...rows),
     );
-    setNumber(table, "columns", columns.length);
+    setNumber(table, "columns", places.columns.length);
     rove(table, cells);
     frame.replaceChildren(table);
   }
@@ -128,11 +126,22 @@ export function heatMapView(data, languages, state, changed) {
     }
     frame.classList.toggle("numbers", state.numbers);
     const { row, column } = state;
-    frame.querySelectorAll("tbody tr").forEach((line, r) => line.classList.toggle("at", r === row));
-    frame.querySelectorAll("thead th").forEach((name, c) => name.classList.toggle("at", c === column));
-    cells.forEach((line) => line.forEach((cell, c) => cell.classList.toggle("at", c === column)));
+    frame.querySelectorAll("tbody tr").forEach((line, r) => line.classList.toggle("at", places.rows[r] === row));
+    const isAt = (node, c) => node.classList.toggle("at", places.columns[c] === column);
+    frame.querySelectorAll("thead th").forEach(isAt);
+    cells.forEach((line) => line.forEach(isAt));
   }
   return { node, paint };
+}
+
+/** The rows and columns that are drawn: all; of attention between a question and its context, from context to question. */
+function placesOf(data, columns, matrix) {
+  const first = data.spans?.first ?? 0;
+  const every = (number) => Array.from({ length: number }, (_, place) => place);
+  const rows = every(data.target.length);
+  const apart = first > 0 && matrix.slice(first).every((row) => row.slice(first).every((weight) => weight === 0));
+  if (!apart) return { rows, columns: every(columns.length) };
+  return { rows: rows.slice(first), columns: every(first) };
 }
 
 export function attentionOf(data, kind) {
