@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 NDInts = NDArray[np.int64]
-ENTRIES = 1 << 21
+ENTRIES = 1 << 19
 """Entries that a product or a transposition takes at once."""
 KEPT = 1 << 23
 """Entries of a matrix up to which their values are kept, and not computed for each product."""

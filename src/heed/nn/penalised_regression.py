@@ -16,6 +16,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from heed.nn.device import give_memory_back
 from heed.nn.incidence import Features
 from heed.nn.links import Link
 
@@ -23,7 +24,7 @@ TOLERANCE = 1e-3
 """Norm of the gradient relative to that without weights at which the optimum is reached."""
 _MAX_NEWTON, _MAX_CONJUGATE = 100, 300
 _ROWS = 1 << 16
-"""Rows whose losses are computed at once in double precision."""
+"""Rows whose losses are computed at once in double precision; with more, each step gives freed memory back."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,8 @@ class _Newton:
         z = self.outputs(v)
         objective = self.objective(v, z)
         for _ in range(_MAX_NEWTON):
+            if len(z) > _ROWS:
+                give_memory_back()  # what the conjugate gradients have freed
             gradient = self.gradient(v, z)
             relative = float(gradient.norm()) / max(first, 1e-30)
             if relative <= tolerance:
