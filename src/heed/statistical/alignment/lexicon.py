@@ -20,7 +20,7 @@ from heed.statistical.alignment.pairs import NULL, Block, SentencePairs
 from heed.statistical.alignment.smoothing import NONE, Smoothing
 from heed.statistical.predictor import Bools, Floats, Ints
 
-_IN_MEMORY = 1 << 28
+_IN_MEMORY = 1 << 26
 """Bytes of cells that are kept in memory."""
 _AT_ONCE = 1 << 19
 """Cells that are sorted at once; about as many fit into a processor's cache."""
