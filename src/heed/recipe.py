@@ -5,14 +5,14 @@ The table `[data]` depends on the task, so each task has its own schema (`recipe
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 from typing import Any, Literal
 
 from pydantic import Field, create_model, model_validator
 
-from heed.core.config import Config, Document, build
+from heed.core.config import Config, Document, build, flattened
 from heed.core.errors import UsageError
 from heed.core.formats import FORMAT, require_format
 from heed.decoding.options import SearchOptions
@@ -81,18 +81,10 @@ class Recipe(Config):
 
 def with_members(recipe: Recipe) -> Recipe:
     """The recipe with the names of the external members that it uses."""
-    chosen = _texts(recipe.model.model_dump())  # kinds and attentions, also those of an encoder and a decoder
+    values = flattened(recipe.model.model_dump()).values()  # kinds and attentions, of an encoder and a decoder too
+    chosen = [value for value in values if isinstance(value, str)]
     keys = (recipe.task, *chosen, recipe.tokenizer.kind, recipe.training.stop_metric)
     return recipe.model_copy(update={"members": needed(keys)})
-
-
-def _texts(table: Mapping[str, Any]) -> Iterator[str]:
-    """The values of a table and of those inside it that are text."""
-    for value in table.values():
-        if isinstance(value, Mapping):
-            yield from _texts(value)
-        elif isinstance(value, str):
-            yield value
 
 
 def recipe_type(task: str) -> type[Recipe]:

@@ -8,7 +8,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from heed.models.transformer import EncoderBlock, TransformerConfig
+from heed.models.transformer import EncoderBlock, Residual, TransformerConfig
 
 Norm = Literal["post", "pre"]
 WORDS, D_MODEL = 12, 16
@@ -73,3 +73,17 @@ def test_first_gradients_of_the_last_layer_fall_with_depth_for_pre_norm_alone() 
     post, pre = ([last_gradient(norm, layers) for layers in (2, 24)] for norm in ("post", "pre"))
     assert post[1] > 0.6 * post[0]
     assert pre[1] < 0.5 * pre[0]
+
+
+@torch.no_grad()
+def test_layer_normalisation_is_of_each_position_by_itself() -> None:
+    """Transformer summary, "A Transformer block": mean 0 and variance 1 "per layer and training point". The point is a
+    position: each is normalised over its features, whatever the other positions are, and not the text as a whole."""
+    torch.manual_seed(0)
+    residual = Residual(TransformerConfig(d_model=D_MODEL, num_heads=2, norm="post", dropout=0.0))
+    x = torch.randn(1, 5, D_MODEL) * torch.arange(1, 6)[:, None] + torch.arange(5)[:, None]
+    normalised = residual(x, lambda x: 0 * x, None, 0)
+    torch.testing.assert_close(normalised.mean(-1), torch.zeros(1, 5), rtol=0, atol=1e-5)
+    torch.testing.assert_close(normalised.var(-1, correction=0), torch.ones(1, 5), rtol=1e-3, atol=0)
+    assert normalised.mean(1).abs().max() > 0.1
+    torch.testing.assert_close(residual(x[:, :2], lambda x: 0 * x, None, 0), normalised[:, :2])

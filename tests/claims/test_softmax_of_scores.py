@@ -95,3 +95,17 @@ def test_attention_is_a_look_up_that_becomes_exact_as_keys_match_sharply() -> No
         found = attention(sharpness * keys[None], (keys[None, None], values[None, None]))[0]
         assert (found - values).abs().max() < tolerance
     assert not torch.allclose(attention(keys[None], (keys[None, None], values[None, None]))[0], values, atol=0.1)
+
+
+@torch.no_grad()
+def test_values_have_a_matrix_of_their_own() -> None:
+    """Transformer summary, "Multi-head attention": head_i = Attention(QW^Q, KW^K, VW^K). The last is W^V: it changes
+    what is looked up, and not where."""
+    torch.manual_seed(0)
+    attention, h = ATTENTION["multi_head"].in_block(8, 2, 0.0), torch.randn(5, 8)
+    before, contexts = weights_of(attention, h), attention(h[None], attention.project(h[None]))
+    attention.key_value.weight[8:] *= 2  # W^V
+    torch.testing.assert_close(weights_of(attention, h), before)
+    assert not torch.allclose(attention(h[None], attention.project(h[None])), contexts, atol=1e-3)
+    attention.key_value.weight[:8] *= 2  # W^K
+    assert not torch.allclose(weights_of(attention, h), before, atol=1e-3)

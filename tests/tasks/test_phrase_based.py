@@ -77,6 +77,10 @@ def test_what_its_search_cannot_do_is_refused(run: Path) -> None:
             translator.translate("ba", SearchOptions.model_validate(changes))
     with pytest.raises(UsageError, match="cannot be combined in an ensemble"):
         heed.load(run, ensemble=[run])
+    with pytest.raises(UsageError, match="CTranslate2 cannot translate with this run"):
+        heed.load(run, engine="ctranslate2")
+    with pytest.raises(UsageError, match="calibration needs a run that can score"):
+        translator.calibrate(SearchOptions())
     with pytest.raises(UsageError, match="score needs a run that can score"):
         translator.score(["kan"], ["ba"])
 
@@ -113,6 +117,12 @@ def test_it_is_served(run: Path) -> None:
         assert not card["attends"]
         answer = server.post("/api/translate", {"text": "ba ce"}).json
         assert answer["text"] == heed.load(run).translate("ba ce")
+        for path, body in (
+            ("next", {"source": "ba"}),
+            ("score", {"source": "ba", "text": "kan"}),
+            ("inspect", {"source": "ba"}),
+        ):
+            assert server.post(f"/api/{path}", body).status == 400
         refused = server.post("/api/translate", {"text": "ba ce", "prefix": "kan"})
         assert refused.status == 400
         assert "a prefix: this translator" in refused.json["error"]["message"]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from heed.cli.options import Json, require_writable
+from heed.core.config import flattened
 from heed.core.errors import DataError, UsageError
 from heed.core.files import storage_errors
 
@@ -143,7 +144,7 @@ def _lines(facts: dict[str, Any]) -> list[str]:
             for number, part in enumerate(value):
                 lines.append(f"{f'part {number}' if number else 'main part':16} {PartFacts(**part).render()}")
         elif isinstance(value, dict):
-            lines.append(f"{name:16} {'  '.join(f'{key}={item}' for key, item in value.items())}")
+            lines.append(f"{name:16} {'  '.join(f'{key}={item}' for key, item in flattened(value).items())}")
         else:
             lines.append(f"{name:16} {_shown(value)}")
     return lines

@@ -26,7 +26,8 @@ from heed.core.errors import UsageError
 from heed.core.toml import Document, KeyPath, dotted, parse_overrides, read_toml, show
 
 __all__ = [
-    "ChosenBy", "Config", "Document", "KeyOf", "build", "keys", "parse_overrides", "read_toml", "show", "to_toml",
+    "ChosenBy", "Config", "Document", "KeyOf", "build", "flattened", "keys", "parse_overrides", "read_toml", "show",
+    "to_toml",
 ]  # fmt: skip
 
 MAX_ERRORS = 20  # an error message fits on one screen
@@ -52,6 +53,15 @@ class Config(BaseModel):
 
 
 C = TypeVar("C", bound=Config)
+
+
+def flattened(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """The values of a table and of those inside it, by their dotted keys."""
+    values: dict[str, Any] = {}
+    for name, value in table.items():
+        inner = isinstance(value, Mapping)
+        values |= flattened(value, f"{prefix}{name}.") if inner else {prefix + name: value}
+    return values
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from typing import Any, cast
 
 from torch import Tensor
 
+from heed.core.config import flattened
 from heed.core.errors import UsageError
 from heed.models import MODELS
 from heed.models.elmo import LANGUAGE_MODELS, ElmoConfig
@@ -103,12 +104,6 @@ def require_reader(config: Any, needed: ModelConfig, where: str) -> None:
         raise UsageError(f"{where}: its reader differs from the recipe's ({listed}).")
 
 
-def without_dropout(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+def without_dropout(table: Mapping[str, Any]) -> dict[str, Any]:
     """The values of a model's table but those of dropout, by their dotted keys."""
-    values: dict[str, Any] = {}
-    for name, value in table.items():
-        if isinstance(value, Mapping):
-            values |= without_dropout(value, f"{prefix}{name}.")
-        elif "dropout" not in name:
-            values[prefix + name] = value
-    return values
+    return {key: value for key, value in flattened(table).items() if "dropout" not in key.rpartition(".")[2]}

@@ -209,7 +209,10 @@ class HeedApi:
             raise ApiError(400, "A translation model needs a source.", "source")
         if body.source is not None and not translates:
             raise ApiError(400, "A language model takes no source.", "source")
-        return self.catalogue.model(body.model, "translate" if translates else "generate")
+        model = self.catalogue.model(body.model, "translate" if translates else "generate")
+        if not model.can("score"):
+            raise ApiError(400, "This model gives no probabilities of words.", "model")
+        return model
 
     def _require_tokens(self, model: ServedModel, text: str) -> None:
         """Raise ApiError for a text that would hold up the searches of other clients for too long."""

@@ -162,6 +162,7 @@ class TranslationPredictor(Translating, Predictor):
 
     def calibrate(self, options: SearchOptions) -> Calibration:
         """Learn the confidence of translations from the validation data, and write it into the run folder."""
+        self.require("score", "calibration")
         return calibrate(self.run, options)
 
     def check_test(self, test: HeldOut, quiet: bool = False) -> None:
@@ -215,7 +216,7 @@ class TranslationPredictor(Translating, Predictor):
     def engine(self) -> Engine | None:
         """The model's own search, or CTranslate2 with it; None if PyTorch alone can search for this predictor."""
         run = self.run
-        if self._derives:
+        if self._derives and run.engine != "ctranslate2":
             return cast(Engine, self.translator.engine)
         compute_type = {"float32": "float32", "int8": "int8"}.get(run.precision)
         engine: Engine | None = None
