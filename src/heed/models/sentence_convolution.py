@@ -17,6 +17,7 @@ the last column, and the end of the sentence is a word as any other.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import torch
@@ -67,8 +68,21 @@ class NgramConvolutionConfig(ModelConfig):
 
 def kernel(num_columns: int, size: int) -> Float[Tensor, "I D"]:
     """Initial weights of a convolution of i columns, which keep the variance."""
-    bound = math.sqrt(3 / num_columns)
-    return torch.empty(num_columns, size).uniform_(-bound, bound)
+    return _initialised(torch.empty(num_columns, size))
+
+
+def _initialised(weights: Float[Tensor, "I D"]) -> Float[Tensor, "I D"]:
+    bound = math.sqrt(3 / len(weights))
+    return weights.uniform_(-bound, bound)
+
+
+def kernels(all_columns: Sequence[int], size: int) -> Float[Tensor, "K D"]:
+    """The kernels of several convolutions, one after another."""
+    weights, begin = torch.empty(sum(all_columns), size), 0
+    for num_columns in all_columns:
+        _initialised(weights[begin : begin + num_columns])
+        begin += num_columns
+    return weights
 
 
 def convolved(columns: Float[Tensor, "B S D"], weights: Float[Tensor, "I D"]) -> Float[Tensor, "B S D"]:
@@ -119,9 +133,9 @@ class SentenceConvolution(_Convolution):
     def __init__(self, config: SentenceConvolutionConfig, vocabularies: Vocabularies) -> None:
         super().__init__(config, vocabularies)
         self.sizes = list(range(2, config.longest_kernel + 1))
-        self.kernels = nn.Parameter(torch.cat([kernel(size, config.d_model) for size in self.sizes]))
+        self.kernels = nn.Parameter(kernels(self.sizes, config.d_model))
         longest = config.longest_kernel - 1
-        self.tops = nn.Parameter(torch.stack([kernel(longest, config.d_model) for _ in range(2, longest + 1)]))
+        self.tops = nn.Parameter(kernels([longest] * (longest - 1), config.d_model).view(-1, longest, config.d_model))
         self.last_sizes = ((config.d_model,),)
 
     def read(
