@@ -111,7 +111,7 @@ def test_without_freezing_the_encoder_is_fine_tuned(folder: Path, tmp_path: Path
 
 def test_vectors_of_tokens_alone_can_be_taken(folder: Path, tmp_path: Path) -> None:
     words = ("--init", folder / "masked", "--init-parts", "embeddings", "--training.freeze=embeddings")
-    result = tag(folder, tmp_path / "run", *words, "--model.kind=bilstm", "--model.d_model=16", "--model.hidden_size=8")
+    result = tag(folder, tmp_path / "run", *words, "--model.kind=bilstm", "--model.hidden_size=8")
     assert result.code == 0, result.err
     before = part(folder / "masked")["reader.embedding.weight"]
     assert part(tmp_path / "run")["reader.embedding"].equal(before)

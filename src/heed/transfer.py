@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from heed.core.errors import UsageError
+from heed.models import MODELS
 from heed.models.transfer import (
     READER,
     are_word_vectors,
@@ -53,6 +54,8 @@ class Transfer:
         inherited = {"data.normaliser": self.init.recipe.data.normaliser.model_dump()}
         if self.parts == "encoder":
             inherited |= {f"model.{name}": value for name, value in self.config.model_dump().items()}
+        else:
+            inherited |= self._size_of_vectors(task, stats, machine, given)
         inherited = {key: value for key, value in inherited.items() if key not in given and value is not None}
         kind = {"model.kind": self.config.kind} if self.parts == "encoder" else {}
         choices = task.defaults(stats, machine, {**kind, **given})
@@ -62,6 +65,14 @@ class Transfer:
         if kind and "training.lr" in own and given.get("training.freeze") != "reader":
             own["training.lr"], reasons["training.lr"] = RATE, "lower, because the reader is trained already"
         return Choices(own | inherited, reasons)
+
+    def _size_of_vectors(
+        self, task: type[Task], stats: CorpusStats, machine: Machine, given: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """The size of the token vectors, if the model that the task chooses has a setting for it."""
+        kind = given.get("model.kind") or task.defaults(stats, machine, given).values.get("model.kind", "")
+        has_size = kind in MODELS and "d_model" in MODELS[kind].Config.model_fields
+        return {"model.d_model": getattr(self.config, "d_model", None)} if has_size else {}
 
     def _short_enough(self, task: type[Task], choices: Choices, given: Mapping[str, Any]) -> dict[str, Any]:
         """The greatest number of tokens with an end that the reader has positions for, if the task's is greater."""

@@ -10,12 +10,14 @@ from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Literal
 
+import numpy as np
+import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from heed.core.config import Config
-from heed.core.errors import UsageError
-from heed.nn.contract import Head, Source, Trace
+from heed.core.errors import DataError, UsageError
+from heed.nn.contract import Head, Source, Trace, Vocabularies
 from heed.nn.dropout_keys import DropoutKeys
 from heed.nn.recurrent import States
 from heed.statistical.derivation import Bitext, Derivation, Forced
@@ -143,13 +145,47 @@ class DerivingModel(Model):
     needs_source = True
     config: ModelConfig
 
-    @abstractmethod
+    def __init__(self, config: Any, vocabularies: Vocabularies) -> None:
+        super().__init__()
+        self.config = config
+        self.vocabularies = vocabularies
+        self._translator: Any = None
+
+    @property
+    def translator(self) -> Any:
+        """What was estimated: it has `derive` and `arrays`. Raises DataError before."""
+        if self._translator is None:
+            raise DataError(f"the {self.config.kind.replace('_', '-')} model is not estimated yet.")
+        return self._translator
+
+    def hold(self, translator: Any) -> None:
+        """Use this translator from now on."""
+        self._translator = translator
+
     def estimate(self, bitext: Bitext) -> None:
         """Estimate everything, and tune the weights."""
+        self.hold(self.estimated(bitext))
 
     @abstractmethod
+    def estimated(self, bitext: Bitext) -> Any:
+        """A translator that is estimated from sentence pairs."""
+
+    @abstractmethod
+    def restored(self, arrays: Mapping[str, Any]) -> Any:
+        """The translator with these arrays. Raises DataError for other arrays."""
+
     def derive(self, source: Sequence[int], width: int, number: int, forced: Sequence[Forced] = ()) -> list[Derivation]:
         """The best derivations with different targets, the best first, with `width` active hypotheses."""
+        derivations: list[Derivation] = self.translator.derive(source, width, number, forced)
+        return derivations
+
+    def state_dict(self, *arguments: Any, **keywords: Any) -> dict[str, Tensor]:  # type: ignore[override]
+        """The arrays of the translator as tensors."""
+        return {name: torch.from_numpy(np.array(array)) for name, array in self.translator.arrays().items()}
+
+    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> Any:
+        """Restore what `state_dict` returned. Raises DataError for other arrays."""
+        self.hold(self.restored({name: tensor.cpu().numpy() for name, tensor in state_dict.items()}))
 
     @abstractmethod
     def weights_by_name(self) -> Mapping[str, float]:

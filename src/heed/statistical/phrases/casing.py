@@ -80,6 +80,14 @@ class SentenceCase:
             words[0] = (int(spaces[0]), *first)
         return words, bool(self.is_capital[first[0]])
 
+    def enter_with_places(self, ids: Sequence[int]) -> tuple[list[tuple[int, ...]], list[int], bool]:
+        """As `enter`, with the token that each word begins at, and at the end the number of tokens."""
+        words, capital = self.enter(ids)
+        sizes = [len(word) for word in words]
+        if sum(sizes) > len(ids):  # a space that the first word lacks in the sentence
+            sizes[0] -= 1
+        return words, np.concatenate([[0], np.cumsum(sizes)]).tolist(), capital
+
     def words(self, ids: Sequence[int]) -> Iterator[tuple[int, ...]]:
         """The words of tokens: one of the vocabulary is one token, an unknown one has those of its spelling."""
         word: list[int] = []

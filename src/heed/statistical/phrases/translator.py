@@ -78,13 +78,9 @@ class PhraseTranslator:
 
     def derive(self, source: Sequence[int], width: int, number: int, forced: Sequence[Forced] = ()) -> list[Derivation]:
         """The best derivations of a source with different targets, as tokens."""
-        words, capital = self.case.enter(source)
+        words, begins, capital = self.case.enter_with_places(source)
         if not words:
             return []
-        sizes = [len(word) for word in words]
-        if sum(sizes) > len(source):  # a space that the first word lacks in the source
-            sizes[0] -= 1
-        begins = np.concatenate([[0], np.cumsum(sizes)]).tolist()
         best = self.best(words, number, width, by_words(forced, begins))
         return [self._as_tokens(each, words, begins, capital) for each in best]
 

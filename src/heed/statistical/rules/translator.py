@@ -51,13 +51,9 @@ class RuleTranslator:
 
     def derive(self, source: Sequence[int], width: int, number: int, forced: Sequence[Forced] = ()) -> list[Derivation]:
         """The translation of a source, alone in a list."""
-        words, capital = self.case.enter(source)
+        words, begins, capital = self.case.enter_with_places(source)
         if not words:
             return []
-        sizes = [len(word) for word in words]
-        if sum(sizes) > len(source):  # a space that the first word lacks in the source
-            sizes[0] -= 1
-        begins = np.concatenate([[0], np.cumsum(sizes)]).tolist()
         spelled = [self._text(word) for word in words]
         candidates = [self._candidates(word, text) for word, text in zip(words, spelled, strict=True)]
         written = transferred([text.strip().lower() for text in spelled], candidates, self._features_of, self.rules)
