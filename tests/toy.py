@@ -22,6 +22,7 @@ from heed.execute import prepare_run
 from heed.nn.weight_file import save_weights
 from heed.planner import Planner, TrainOptions
 from heed.run import WEIGHTS, Run
+from heed.training.checkpoints import Checkpoint, list_checkpoints, load_checkpoint
 from heed.training.trainer import Trainer
 
 WORDS = {
@@ -121,6 +122,23 @@ def trainer_of(run: Run) -> Trainer:
     d_model = recipe.model.model_dump()["d_model"]
     model = run.new_model()
     return Trainer(recipe.training, model, run.task(), run.folder, recipe.seed, run.device, d_model, quiet=True)
+
+
+def straight_and_resumed(folder: Path, **changes: Any) -> tuple[Checkpoint, Checkpoint]:
+    """The last checkpoint of a training of 8 updates, and that of the same one, stopped after 4 and resumed."""
+    changes |= {"training__max_steps": 8, "training__save_every": 4}
+    trainer_of(prepared(folder, "straight", **changes)).run()
+    stopped = prepared(folder, "stopped", **{**changes, "training__max_steps": 4})
+    trainer_of(stopped).run()
+    again = trainer_of(prepared(folder, "again", **changes))
+    again.restore(last_checkpoint(stopped.folder))
+    again.run()
+    return last_checkpoint(folder / "straight"), last_checkpoint(folder / "again")
+
+
+def last_checkpoint(run: Path) -> Checkpoint:
+    """The newest checkpoint of a run folder."""
+    return load_checkpoint(list_checkpoints(run / "checkpoints")[-1])
 
 
 @pytest.fixture(scope="module")

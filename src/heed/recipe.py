@@ -65,10 +65,14 @@ class Recipe(Config):
         if self.training.r_drop and not any(v for k, v in self.model.model_dump().items() if "dropout" in k):
             raise ValueError("training.r_drop compares two passes with different dropout: set model.dropout")
         training = self.training
-        if training.truth_probability < 1 and (training.r_drop or not task.can_read_own):
+        if training.truth_probability < 1 and not task.can_read_own:
             raise ValueError(
-                'training.truth_probability below 1 (scheduled sampling) requires task = "translation" and '
-                "training.r_drop = 0: set it to 1"
+                f"task {self.task!r} has no scheduled sampling (training.truth_probability below 1): set it to 1"
+            )
+        if training.truth_probability < 1 and training.r_drop:
+            raise ValueError(
+                "scheduled sampling (training.truth_probability below 1) cannot be combined with R-Drop: set it to 1, "
+                "or training.r_drop to 0"
             )
         if task.Head is None and (training.freeze != "none" or training.unfreeze_every or training.layer_decay != 1):
             raise ValueError(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from copy import copy
 from functools import cached_property
 from pathlib import Path
@@ -12,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from heed.core.errors import DataError, MissingInputError
-from heed.core.files import first_foreign
+from heed.core.files import atomic_folder, first_foreign, storage_errors
 from heed.core.json_text import parse_json
 from heed.core.run_files import RunFiles
 from heed.core.toml import MAX_BYTES as MAX_RECIPE
@@ -20,10 +21,10 @@ from heed.core.toml import parse_toml
 from heed.models import GenerativeModel
 from heed.nn.contract import Vocabularies
 from heed.nn.packing import pack
-from heed.nn.weight_file import Shapes, read_header, read_weights, require_shapes, shapes_of
+from heed.nn.weight_file import Shapes, read_header, read_weights, require_shapes, save_weights, shapes_of
 from heed.recipe import Recipe, build_recipe, require_known_format
 from heed.tasks import task_type
-from heed.tasks.prepare import CORPUS, open_tokens, vocabulary_digests
+from heed.tasks.prepare import CORPUS, copy_seen, open_tokens, vocabulary_digests
 from heed.tasks.task import Task
 from heed.text.tokenizers import Tokenizer, load_tokenizers
 
@@ -217,3 +218,22 @@ class Run:
                     "side). Put the run's own tokenizer back, or start again with --overwrite."
                 )
         self.task_type.require_whole(self.folder)
+
+
+@contextmanager
+def with_other_weights(
+    run: Run, out: Path, weights: Mapping[str, Tensor], metadata: Mapping[str, str]
+) -> Iterator[Run]:
+    """A new run in `out` with a run's recipe, tokenizers and record of its data, and with weights made from its own.
+
+    The folder appears when the block ends. Raises StorageError.
+    """
+    with storage_errors("write the new run", path=out), atomic_folder(out) as folder:
+        files = RunFiles(folder)
+        with files.write(RECIPE) as file:
+            file.write(run.files.read_anyway(RECIPE, "The new run has the same."))
+        for source in sorted(run.folder.glob("tokenizer*.json")):
+            run.files.copy(source.name, files)
+        copy_seen(run.folder, folder)
+        save_weights(folder / WEIGHTS, weights, {**metadata, **vocabulary_digests(run.tokenizers)})
+        yield Run(folder)

@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from random_models import BOS, EOS, PAD, VOCABULARIES, model_of, random_rows
 from torch import Tensor
-from toy import events, prepared, trainer_of
+from toy import events, prepared, straight_and_resumed, trainer_of
 
 from heed.core.errors import UsageError
 from heed.data.batch import Batch, collate
@@ -74,19 +74,9 @@ def test_the_loss_of_a_batch_is_the_sum_of_its_halves(name: str) -> None:
 
 
 def test_a_training_with_r_drop_is_resumed_bit_for_bit(tmp_path: Path) -> None:
-    changes = {"training__r_drop": ALPHA, "training__max_steps": 8, "training__save_every": 4, "model__dropout": 0.3}
-    straight = prepared(tmp_path, "straight", **changes)
-    trainer_of(straight).run()
-    stopped = prepared(tmp_path, "stopped", **{**changes, "training__max_steps": 4})
-    trainer_of(stopped).run()
-    again = trainer_of(prepared(tmp_path, "again", **changes))
-    again.restore(load_checkpoint(list_checkpoints(stopped.folder / "checkpoints")[-1]))
-    again.run()
-    ours, theirs = (
-        load_checkpoint(list_checkpoints(tmp_path / name / "checkpoints")[-1]) for name in ("again", "straight")
-    )
-    assert ours.progress.step == theirs.progress.step == 8
-    assert all(torch.equal(tensor, theirs.weights[name]) for name, tensor in ours.weights.items())
+    straight, again = straight_and_resumed(tmp_path, training__r_drop=ALPHA, model__dropout=0.3)
+    assert straight.progress.step == again.progress.step == 8
+    assert all(torch.equal(tensor, straight.weights[name]) for name, tensor in again.weights.items())
 
 
 def test_r_drop_changes_the_weights_but_not_the_scale_of_the_logged_loss(tmp_path: Path) -> None:

@@ -9,16 +9,17 @@ from typing import Any
 import pytest
 import torch
 from random_models import BOS, EOS, PAD, VOCABULARIES, model_of, random_rows
-from toy import prepared, trainer_of
+from toy import last_checkpoint, prepared, straight_and_resumed, trainer_of
 
+from heed.core.config import Document
 from heed.core.errors import UsageError
 from heed.data.batch import Batch, collate
 from heed.models import MODELS, GenerativeModel
 from heed.nn.contract import Smoothing
 from heed.nn.dropout_keys import DropoutKeys
+from heed.recipe import build_recipe
 from heed.tasks.generation import chain_rule_loss
 from heed.tasks.scheduled_sampling import DECAYS, read_partly_own, sampled_tokens, truth_probability
-from heed.training.checkpoints import list_checkpoints, load_checkpoint
 from heed.training.config import TrainingConfig
 
 TRANSLATORS = [
@@ -100,26 +101,31 @@ def test_choices_do_not_depend_on_the_neighbours() -> None:
 def test_a_training_with_scheduled_sampling_is_resumed_bit_for_bit(tmp_path: Path) -> None:
     changes: dict[str, Any] = {
         "training__truth_probability": 0.3, "training__truth_decay": "linear", "training__truth_decay_updates": 6.0,
-        "training__max_steps": 8, "training__save_every": 4, "model__dropout": 0.3,
+        "model__dropout": 0.3,
     }  # fmt: skip
-    straight = prepared(tmp_path, "straight", **changes)
-    trainer_of(straight).run()
-    stopped = prepared(tmp_path, "stopped", **{**changes, "training__max_steps": 4})
-    trainer_of(stopped).run()
-    again = trainer_of(prepared(tmp_path, "again", **changes))
-    again.restore(load_checkpoint(list_checkpoints(stopped.folder / "checkpoints")[-1]))
-    again.run()
-    plain = trainer_of(prepared(tmp_path, "plain", **{**changes, "training__truth_probability": 1.0}))
-    plain.run()
-    ours, theirs, forced = (
-        load_checkpoint(list_checkpoints(tmp_path / name / "checkpoints")[-1])
-        for name in ("again", "straight", "plain")
-    )
-    assert ours.progress.step == theirs.progress.step == 8
-    assert all(torch.equal(tensor, theirs.weights[name]) for name, tensor in ours.weights.items())
-    assert not all(torch.equal(tensor, theirs.weights[name]) for name, tensor in forced.weights.items())
+    straight, again = straight_and_resumed(tmp_path, **changes)
+    assert straight.progress.step == again.progress.step == 8
+    assert all(torch.equal(tensor, straight.weights[name]) for name, tensor in again.weights.items())
+    steps = {"training__max_steps": 8, "training__save_every": 4, "training__truth_probability": 1.0}
+    trainer_of(prepared(tmp_path, "plain", **{**changes, **steps})).run()
+    forced = last_checkpoint(tmp_path / "plain")
+    assert not all(torch.equal(tensor, straight.weights[name]) for name, tensor in forced.weights.items())
 
 
 def test_scheduled_sampling_with_r_drop_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"training\.truth_probability below 1 .* set it to 1"):
+    with pytest.raises(
+        UsageError, match=r"training\.truth_probability below 1\) cannot be combined with R-Drop: set it to 1"
+    ):
         prepared(tmp_path, training__truth_probability=0.5, training__r_drop=1.0, model__dropout=0.3)
+
+
+def test_a_task_without_scheduled_sampling_says_so() -> None:
+    keys = {
+        "task": "language-model",
+        "data.text": "a.txt",
+        "model.kind": "gpt",
+        "training.stop_metric": "perplexity",
+        "training.truth_probability": 0.5,
+    }
+    with pytest.raises(UsageError, match=r"task 'language-model' has no scheduled sampling .* set it to 1"):
+        build_recipe(Document(), keys)

@@ -9,7 +9,6 @@ import typer
 
 from heed.cli.options import Quiet, RunFolder
 from heed.core.errors import DataError
-from heed.core.files import atomic_folder, storage_errors
 from heed.core.progress import message
 
 
@@ -27,10 +26,7 @@ def average(
 
       heed average runs/en-de --last 5 --out runs/en-de-avg5
     """
-    from heed.core.run_files import RunFiles
-    from heed.nn.weight_file import save_weights
-    from heed.run import RECIPE, WEIGHTS, Run
-    from heed.tasks.prepare import copy_seen, vocabulary_digests
+    from heed.run import Run, with_other_weights
     from heed.training.checkpoints import list_checkpoints, load_checkpoint, step_of
     from heed.training.weights import mean_of
 
@@ -42,13 +38,6 @@ def average(
         message(f"note: {run} keeps only {len(checkpoints)} checkpoints (training.keep_checkpoints).", quiet)
     names = ", ".join(path.name for path in checkpoints)
     weights = mean_of([load_checkpoint(path, opened.shapes).weights for path in checkpoints])
-    with storage_errors("write the new run", path=out), atomic_folder(out) as folder:
-        files = RunFiles(folder)
-        with files.write(RECIPE) as file:
-            file.write(opened.files.read_anyway(RECIPE, "The new run has the same."))
-        for source in sorted(opened.folder.glob("tokenizer*.json")):
-            opened.files.copy(source.name, files)
-        copy_seen(opened.folder, folder)
-        save_weights(folder / WEIGHTS, weights, {"averaged": names, **vocabulary_digests(opened.tokenizers)})
-        Run(folder).predictor.convert()
+    with with_other_weights(opened, out, weights, {"averaged": names}) as new:
+        new.predictor.convert()
     message(f"{out}: the mean of {names}", quiet)

@@ -7,12 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from heed.core.errors import UsageError
-from heed.core.files import atomic_folder, atomic_write, storage_errors
-from heed.core.run_files import RunFiles
-from heed.nn.weight_file import save_weights
-from heed.run import RECIPE, WEIGHTS, Run
+from heed.core.files import atomic_write, storage_errors
+from heed.run import Run, with_other_weights
 from heed.statistical.phrases.moses import WordForms, read_table, table_lines
-from heed.tasks.prepare import copy_seen, vocabulary_digests
 from heed.text.readers import read_text
 
 
@@ -39,15 +36,8 @@ def import_moses(path: Path, run: Run, out: Path) -> tuple[int, int]:
     model = _model_of(run)
     table, num_unknown = read_table(read_text(path), _forms(run, model), path.name)
     model.hold(replace(model.translator, table=table))
-    with storage_errors("write the run", path=out), atomic_folder(out) as new:
-        files = RunFiles(new)
-        with files.write(RECIPE) as file:
-            file.write(run.files.read_anyway(RECIPE, "The new run has the same."))
-        for source in sorted(run.folder.glob("tokenizer*.json")):
-            run.files.copy(source.name, files)
-        copy_seen(run.folder, new)
-        metadata = {"counted": "true", "table": path.name, **vocabulary_digests(run.tokenizers)}
-        save_weights(new / WEIGHTS, model.state_dict(), metadata)
+    with with_other_weights(run, out, model.state_dict(), {"counted": "true", "table": path.name}):
+        pass
     return len(table), num_unknown
 
 

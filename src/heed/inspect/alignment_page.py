@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import html
 from collections.abc import Sequence
 
+from heed.inspect.html_document import html_document
 from heed.statistical.alignment.pairs import Links
 from heed.text.readers.links import GoldLinks
 from heed.text.readers.tokenised import TokenisedPairs
@@ -29,30 +28,17 @@ _NAMES = {"link": "linked", "sure": "sure in the reference", "possible": "possib
 
 def render_alignments(pairs: TokenisedPairs, links: Sequence[Links], gold: Sequence[GoldLinks] | None = None) -> str:
     """The page of the first pairs: source words are rows, target words columns. `gold` is outlined."""
-    style_hash = "sha256-" + base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
     num = min(MOST, len(links))
     grids = [
         _grid(number, pairs.sources[number], pairs.targets[number], links[number], gold[number] if gold else None)
         for number in range(num)
     ]
     outlines = " Links of the reference have an outline, thicker if they are sure." if gold else ""
-    return f"""<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src '{style_hash}'; base-uri 'none'">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>heed align</title>
-<style>{STYLE}</style>
-</head>
-<body>
-<h1>Word alignment</h1>
+    body = f"""<h1>Word alignment</h1>
 <p>The first {num} of {len(links):,} pairs. Source words are rows, target words columns; linked words share a dark
 square.{outlines}</p>
-{"".join(grids)}
-</body>
-</html>
-"""
+{"".join(grids)}"""
+    return html_document("heed align", STYLE, body)
 
 
 def _grid(number: int, src: Sequence[str], tgt: Sequence[str], links: Links, gold: GoldLinks | None) -> str:

@@ -6,9 +6,6 @@ only the hashes of the script and of the style sheet, so nothing in the data can
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import html
 import json
 import re
 from dataclasses import asdict, dataclass
@@ -16,6 +13,7 @@ from pathlib import Path
 
 from heed.core.environment import library_versions
 from heed.inspect.derivation import DerivationInspection
+from heed.inspect.html_document import html_document
 from heed.inspect.image import ImageInspection
 from heed.inspect.inspection import Inspection
 from heed.inspect.reader import ReaderInspection
@@ -60,37 +58,17 @@ class ModelCard:
 def render(inspection: Inspection | ReaderInspection | ImageInspection | DerivationInspection, model: ModelCard) -> str:
     """The page as HTML."""
     script = "".join(_EXPORT.sub("", _IMPORT.sub("", _read(name))) for name in SCRIPTS)
-    style = _read(STYLE)
     document = {
         "model": asdict(model), "inspection": inspection.to_json(), "made_by": f"heed {library_versions()['heed']}",
     }  # fmt: skip
     data = json.dumps(document, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")
-    policy = (
-        f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; base-uri 'none'; "
-        "form-action 'none'" + "; img-src data:" * isinstance(inspection, ImageInspection)
-    )
-    return f"""<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{policy}">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>heed inspect: {html.escape(model.name)}</title>
-<style>{style}</style>
-</head>
-<body>
-<header></header>
+    body = f"""<header></header>
 <main><noscript>This page needs JavaScript. The numbers are in its source, as JSON.</noscript></main>
 <script type="application/json" id="data">{data}</script>
-<script type="module">{script}</script>
-</body>
-</html>
-"""
+<script type="module">{script}</script>"""
+    title = f"heed inspect: {model.name}"
+    return html_document(title, _read(STYLE), body, script, data_images=isinstance(inspection, ImageInspection))
 
 
 def _read(name: str) -> str:
     return (PAGE / name).read_text(encoding="utf-8")
-
-
-def _hash(text: str) -> str:
-    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

@@ -108,6 +108,22 @@ class ReaderModel(Model):
         return self.read(source, dropout_keys), ()
 
 
+class ReaderToEnd(ReaderModel):
+    """A reader that always computes the states after the whole source."""
+
+    def read(
+        self, source: Any, dropout_keys: DropoutKeys | None = None, trace: Trace | None = None
+    ) -> Float[Tensor, "B S D"]:
+        """Its features alone; it has no attention to trace."""
+        features, _ = self.read_to_end(source, dropout_keys)
+        return features
+
+    @abstractmethod
+    def read_to_end(
+        self, source: Any, dropout_keys: DropoutKeys | None = None
+    ) -> tuple[Float[Tensor, "B S D"], tuple[States, ...]]: ...
+
+
 class GenerativeModel(Model):
     """A model of P(w_t | w_<t, source): it keeps the contract of `heed.nn.contract.Autoregressive`."""
 

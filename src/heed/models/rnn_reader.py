@@ -14,8 +14,8 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from heed.core.config import KeyOf
-from heed.models.model import ModelConfig, ReaderModel
-from heed.nn.contract import Trace, Vocabularies
+from heed.models.model import ModelConfig, ReaderToEnd
+from heed.nn.contract import Vocabularies
 from heed.nn.dropout_keys import DropoutKeys, dropout
 from heed.nn.embeddings import TokenEmbedding, embedding_weight
 from heed.nn.recurrent import CELLS, Cell, States, reversed_positions, unroll_rows
@@ -45,7 +45,7 @@ class RecurrentReaderConfig(ModelConfig):
         return f"a recurrent reader of {layers} ({self.cell.replace('_', ' ')}), {order}, {self.hidden_size} features"
 
 
-class RecurrentReader(ReaderModel):
+class RecurrentReader(ReaderToEnd):
     """Features of each position from those that were read before it, and a last state."""
 
     Config = RecurrentReaderConfig
@@ -67,13 +67,6 @@ class RecurrentReader(ReaderModel):
 
     def token_vectors(self) -> nn.Parameter:
         return self.embedding.weight
-
-    def read(
-        self, source: Any, dropout_keys: DropoutKeys | None = None, trace: Trace | None = None
-    ) -> Float[Tensor, "B S D"]:
-        """The output of the last layer at each position."""
-        features, _ = self.read_to_end(source, dropout_keys)
-        return features
 
     def read_to_end(
         self, source: Any, dropout_keys: DropoutKeys | None = None

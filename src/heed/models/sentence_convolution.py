@@ -26,7 +26,7 @@ from jaxtyping import Float, Int
 from pydantic import Field
 from torch import Tensor, nn
 
-from heed.models.model import ModelConfig, ReaderModel
+from heed.models.model import ModelConfig, ReaderModel, ReaderToEnd
 from heed.nn.contract import Trace, Vocabularies
 from heed.nn.dropout_keys import DropoutKeys
 from heed.nn.embeddings import TokenEmbedding, embedding_weight
@@ -124,7 +124,7 @@ class _Convolution(ReaderModel):
         return first_columns(vectors, source.mask.sum(1))
 
 
-class SentenceConvolution(_Convolution):
+class SentenceConvolution(_Convolution, ReaderToEnd):
     """CSM: the features are the columns of 4-grams, and the last state is the vector of the sentence."""
 
     Config = SentenceConvolutionConfig
@@ -137,13 +137,6 @@ class SentenceConvolution(_Convolution):
         longest = config.longest_kernel - 1
         self.tops = nn.Parameter(kernels([longest] * (longest - 1), config.d_model).view(-1, longest, config.d_model))
         self.last_sizes = ((config.d_model,),)
-
-    def read(
-        self, source: Any, dropout_keys: DropoutKeys | None = None, trace: Trace | None = None
-    ) -> Float[Tensor, "B S D"]:
-        """The columns of 4-grams, each at the position of its first word."""
-        features, _ = self.read_to_end(source, dropout_keys)
-        return features
 
     def read_to_end(
         self, source: Any, dropout_keys: DropoutKeys | None = None
