@@ -187,6 +187,21 @@ def test_a_run_knows_its_columns_in_another_table(tmp_path: Path) -> None:
     assert "accuracy" in result.out
 
 
+def test_a_table_with_another_number_of_texts_is_refused(trained: Path, tmp_path: Path) -> None:
+    pairs = write(tmp_path / "pairs.csv", [("a film", "great film", "pos")] * 4, "premise,hypothesis,label")
+    read = '(text: column "premise" and column "hypothesis"'
+    message = f"error: {pairs}: expected 1 column of texts, as in the training table, got 2 {read}"
+    labels = '; label: column "label"). Name the columns as there: "text".\n'
+    evaluated, predicted = (call(verb, trained, "--table", pairs) for verb in ("evaluate", "predict"))
+    assert (evaluated.code, evaluated.err) == (2, message + labels)
+    assert (predicted.code, predicted.err) == (2, message + '). Name the columns as there: "text".\n')
+    words = ("--valid-table", pairs, "--out", tmp_path / "run")
+    trained_with = call("train", "--table", trained.parent / "train.csv", *words, *TINY)
+    assert (trained_with.code, trained_with.err) == (
+        2, message + labels.split(" Name")[0] + " Name the columns of both tables with --text-column.\n"
+    )  # fmt: skip
+
+
 def test_rows_are_held_out_by_label_and_equal_texts_together(tmp_path: Path) -> None:
     content = [*rows(300), *rows(300)[:100], *[("rare text " + str(i), "rare") for i in range(20)]]
     data = TableData(table=str(write(tmp_path / "t.csv", content)))

@@ -19,14 +19,14 @@ from heed.tasks.classification.explaining import explain
 from heed.tasks.classification.labels import THRESHOLD, Labels
 from heed.tasks.classification.linear_part import outputs_on_valid, read_linear
 from heed.tasks.classification.reading import Encoding, neural_outputs
-from heed.tasks.classification.scoring import analyse, evaluate_table, test_table
+from heed.tasks.classification.scoring import analyse, evaluate_table, open_test
 from heed.tasks.classification.text_reading import read
 from heed.tasks.embedding import TokenVectors, vectors_of_ids
 from heed.tasks.predictor import AttendedSentence, Explanation, Prediction, Predictor
 from heed.tasks.prepare import chunks
 from heed.tasks.reading import Reading
 from heed.text.readers.corpus import format_of
-from heed.text.readers.labelled import cells_of, open_labelled
+from heed.text.readers.labelled import cells_of
 from heed.text.readers.lines import Errors
 
 Texts = tuple[str, ...]
@@ -167,7 +167,7 @@ class ClassificationPredictor(Predictor):
 
         Texts are read from the columns with the headings of the training table. A row without a text has empty answers.
         """
-        opened = open_labelled(test_table(self, table, with_labels=False), errors, needs_labels=False)
+        opened = open_test(self, table, errors, with_labels=False)
         separator = "\t" if format_of(table) == "tsv" else ","
         names = [f"prediction{number or ''}" for number in [0, *range(2, top + 1)]]
         heads = [cell for name in names for cell in (name, f"{name} probability")[: 1 + probabilities]]

@@ -20,15 +20,15 @@ from heed.tasks.classification.report import report_sections
 from heed.tasks.classification.rows import split
 from heed.tasks.classification.scores import statistics_of
 from heed.tasks.prepare import VALID, Row, read_valid
-from heed.text.readers.labelled import LabelledTable, open_labelled, possible_headings
+from heed.text.readers.labelled import LabelledTable, OpenTable, open_labelled, possible_headings
+from heed.text.readers.lines import Errors
 
 
 def read_test(predictor: Any, table: Path) -> list[Row]:
     """The rows of a test table, texts and labels; rows without either are left out, and counted."""
     rows: list[Row] = []
     left_out = 0
-    opened = open_labelled(test_table(predictor, table))
-    for row in opened.rows:
+    for row in open_test(predictor, table).rows:
         if all(text.strip() for text in row.texts) and (row.labels or row.is_list):
             rows.append((*row.texts, predictor.labels.written(row.labels)))
         else:
@@ -40,7 +40,17 @@ def read_test(predictor: Any, table: Path) -> list[Row]:
     return rows
 
 
-def test_table(predictor: Any, table: Path, with_labels: bool = True) -> LabelledTable:
+def open_test(predictor: Any, table: Path, errors: Errors = "strict", with_labels: bool = True) -> OpenTable:
+    """Open a table for a run. Raises UsageError if its rows have another number of texts than the run reads."""
+    opened = open_labelled(_test_table(predictor, table, with_labels), errors, needs_labels=with_labels)
+    names = predictor.labels.columns[:-1]
+    listed = " and ".join(f'"{name.strip()}"' for name in names)
+    advice = f"Name the columns as there: {listed}." if names else "Give a table with the same columns."
+    opened.require_texts(predictor.num_texts, advice)
+    return opened
+
+
+def _test_table(predictor: Any, table: Path, with_labels: bool) -> LabelledTable:
     """A table with the columns that the run was trained on, if it has these headings."""
     data, columns = predictor.run.recipe.data, predictor.labels.columns
     if not columns:

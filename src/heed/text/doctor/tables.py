@@ -190,7 +190,7 @@ def diagnose_table(
     fingerprints = {"train": {"table": _fingerprint(train)}}
     for name, other in (("validation", valid), ("test", test)):
         if other is not None:
-            found, text = _held_out(name, other, scan, errors)
+            found, text = _held_out(name, other, scan, len(table.choice.texts), errors)
             problems += found
             summary.append(text)
             fingerprints[name] = {"table": _fingerprint(other)}
@@ -223,11 +223,15 @@ def _summary(how: str, scan: TableScan, lines: LineScan) -> str:
     return f"{rows}; {len(scan.labels):,} labels{several}: {', '.join(shares)}{more}."
 
 
-def _held_out(name: str, table: LabelledTable, train: TableScan, errors: Errors) -> tuple[list[Finding], str]:
-    """Findings about a validation or test table, and its summary."""
+def _held_out(
+    name: str, table: LabelledTable, train: TableScan, num_texts: int, errors: Errors
+) -> tuple[list[Finding], str]:
+    """Findings about a validation or test table, and its summary. Raises UsageError without `num_texts` columns."""
+    opened = open_labelled(table, errors)
+    opened.require_texts(num_texts, "Name the columns of both tables with --text-column.")
     leaked, unknown = Tally(), Counter[str]()
     number = 0
-    for row in open_labelled(table, errors).rows:
+    for row in opened.rows:
         number += 1
         text = "\t".join(row.texts)
         if hash_text(text) in train.label_of:

@@ -14,7 +14,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-from heed.core.errors import DataError
+from heed.core.errors import DataError, UsageError
 from heed.core.json_text import parse_json
 from heed.text.archives import shown_name
 from heed.text.readers.corpus import CorpusFiles, format_of
@@ -62,6 +62,15 @@ class OpenTable:
     choice: Choice
     heading: tuple[str, ...] | None
     rows: Iterator[LabelledRow]
+
+    def require_texts(self, number: int, advice: str) -> None:
+        """Raise UsageError, with this advice, unless there are `number` columns of texts, as in the training table."""
+        found = len(self.choice.texts)
+        if found != number:
+            columns = f"{number} column{'s' * (number > 1)} of texts"
+            raise UsageError(
+                f"{self.name}: expected {columns}, as in the training table, got {found} ({self.choice.how}). {advice}"
+            )
 
 
 def open_labelled(
