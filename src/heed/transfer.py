@@ -51,14 +51,14 @@ class Transfer:
 
     def choices(self, task: type[Task], stats: CorpusStats, machine: Machine, given: Mapping[str, Any]) -> Choices:
         """The settings of the training that the user did not give: those of the reader, and of the task."""
+        kind = {"model.kind": self.config.kind} if self.parts == "encoder" else {}
+        choices = task.defaults(stats, machine, {**kind, **given})
         inherited = {"data.normaliser": self.init.recipe.data.normaliser.model_dump()}
         if self.parts == "encoder":
             inherited |= {f"model.{name}": value for name, value in self.config.model_dump().items()}
         else:
-            inherited |= self._size_of_vectors(task, stats, machine, given)
+            inherited |= self._size_of_vectors({**choices.values, **given}.get("model.kind"))
         inherited = {key: value for key, value in inherited.items() if key not in given and value is not None}
-        kind = {"model.kind": self.config.kind} if self.parts == "encoder" else {}
-        choices = task.defaults(stats, machine, {**kind, **given})
         inherited |= self._short_enough(task, choices, given)
         own = {key: value for key, value in choices.values.items() if not (kind and key.startswith("model."))}
         reasons = {key: choices.reasons[key] for key in own} | dict.fromkeys(inherited, "as in --init")
@@ -66,11 +66,8 @@ class Transfer:
             own["training.lr"], reasons["training.lr"] = RATE, "lower, because the reader is trained already"
         return Choices(own | inherited, reasons)
 
-    def _size_of_vectors(
-        self, task: type[Task], stats: CorpusStats, machine: Machine, given: Mapping[str, Any]
-    ) -> dict[str, Any]:
-        """The size of the token vectors, if the model that the task chooses has a setting for it."""
-        kind = given.get("model.kind") or task.defaults(stats, machine, given).values.get("model.kind", "")
+    def _size_of_vectors(self, kind: object) -> dict[str, Any]:
+        """The size of the token vectors, if models of this kind have a setting for it."""
         has_size = kind in MODELS and "d_model" in MODELS[kind].Config.model_fields
         return {"model.d_model": getattr(self.config, "d_model", None)} if has_size else {}
 

@@ -14,7 +14,7 @@ from heed.nn.contract import Vocabularies
 from heed.statistical.derivation import Bitext, Derivation
 from heed.text.tokenizers import Tokenizer, TokenizerConfig, train_tokenizer
 
-KINDS = [kind for kind, model in MODELS.items() if hasattr(model, "derive")]
+KINDS = [kind for kind, model in MODELS.items() if model.derives]
 SMALL: dict[str, dict[str, Any]] = {"phrase_based": {"tuning_rounds": 1, "tuning_width": 3}}
 SOURCES = ["ba ce di", "ba", "Ba ce ba ce ba", "ji Unbekannt me"]
 

@@ -326,7 +326,7 @@ def _show_expectation(plan: Plan) -> None:
     if expected is not None:
         message(expected.render(plan.vocabularies is not None))
     elif MODELS[plan.recipe.model.kind].count_based:
-        unit = "minutes" if hasattr(MODELS[plan.recipe.model.kind], "derive") else "seconds"
+        unit = "minutes" if MODELS[plan.recipe.model.kind].derives else "seconds"
         message(f"expected: a few {unit}, because the model is count-based")
     if expected and (warning := expected.warning(plan.recipe.training)):
         warn(warning)

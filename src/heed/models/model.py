@@ -53,6 +53,8 @@ class Model(nn.Module):
     """Whether it is estimated from counts in one pass, without gradients."""
     sparse_gradients: ClassVar[bool] = False
     """Whether an update changes few rows of its weights, so that gradients are sparse tensors."""
+    derives: ClassVar[bool] = False
+    """Whether it is a translator that searches by itself (`DerivingModel`)."""
     needs_source: ClassVar[bool] = False
     """Whether it is conditioned on a source, as a translation model is."""
     source: ClassVar[Literal["tokens", "images", "documents"]] = "tokens"
@@ -158,6 +160,7 @@ class DerivingModel(Model):
     """A translator that searches by itself (`heed.statistical.derivation.Derives`), estimated from sentence pairs."""
 
     count_based = True
+    derives = True
     needs_source = True
     config: ModelConfig
 

@@ -31,11 +31,8 @@ _DOCUMENTS: Chosen = {
     "data.normaliser.strip_control": (False, "line breaks end sentences"),
 }
 _READERS = {
-    1: ("cnn", "filters over short windows of tokens; --model.kind=linear is the linear model alone"),
-    2: (
-        "decomposable_attention",
-        "each token is compared with the other text; --model.kind=linear is the linear model alone",
-    ),
+    1: ("cnn", "filters over short windows of tokens"),
+    2: ("decomposable_attention", "each token is compared with the other text"),
 }
 """The reader of one text, and of a pair."""
 _POOLING = {
@@ -50,8 +47,8 @@ def choose_classifier(stats: CorpusStats, machine: Machine, given: Mapping[str, 
     """Choose a reader with a head and a linear model, around the keys `given`."""
     answer = next((kind for kind in KINDS if stats.measured.get(f"kind_{kind}")), "label")
     answer = str(given.get("data.answer", answer))
-    default = _READERS[2 if stats.measured.get("num_texts") == 2 else 1]
-    kind = str(given.get("model.kind", default[0]))
+    reader, why = _READERS[2 if stats.measured.get("num_texts") == 2 else 1]
+    kind = str(given.get("model.kind", reader))
     chosen: Chosen = {
         **_held_out(stats, given),
         "data.answer": (answer, f"{stats.measured.get('num_labels', 0):,.0f} different labels"),
@@ -66,7 +63,8 @@ def choose_classifier(stats: CorpusStats, machine: Machine, given: Mapping[str, 
             "model.kind": (kind, "given"),
         }
         return without({**chosen, **words}, given)
-    chosen |= _neural(stats, machine, given, kind) | {"model.kind": (kind, default[1])}
+    why += "; --model.kind=linear is the linear model alone"
+    chosen |= _neural(stats, machine, given, kind) | {"model.kind": (kind, why)}
     if kind in MODELS and MODELS[kind].source == "documents":
         chosen |= _DOCUMENTS
     return without(chosen, given)

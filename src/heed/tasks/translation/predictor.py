@@ -265,7 +265,7 @@ class TranslationPredictor(Translating, Predictor):
 
 
 def _derives(run: Run) -> bool:
-    return hasattr(MODELS[run.recipe.model.kind], "derive")
+    return MODELS[run.recipe.model.kind].derives
 
 
 def _reads(model: Any) -> bool:

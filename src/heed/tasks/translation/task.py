@@ -50,7 +50,7 @@ class TranslationTask(GenerationTask):
 
     @classmethod
     def fits(cls, model: Any) -> bool:
-        writes = hasattr(model, "advance") or hasattr(model, "derive")
+        writes = hasattr(model, "advance") or model.derives
         return writes and bool(model.needs_source) and model.source == "tokens"
 
     @classmethod
@@ -61,7 +61,7 @@ class TranslationTask(GenerationTask):
     def check(cls, recipe: Any, is_new: bool) -> None:
         if is_new and recipe.tokenizer.dropout and recipe.tokenizer.kind != "bpe":
             raise ValueError('tokenizer.dropout requires task = "translation" and tokenizer.kind = "bpe": set it to 0')
-        if hasattr(MODELS[recipe.model.kind], "derive"):
+        if MODELS[recipe.model.kind].derives:
             require_derivable_recipe(recipe)
 
     @classmethod
@@ -150,7 +150,7 @@ class TranslationTask(GenerationTask):
     def translator(self, model: Any) -> Any:
         """The model with this run's tokenizers and the tag of its validation data."""
         sides = self.tokenizers["src"], self.tokenizers["tgt"]
-        if hasattr(model, "derive"):
+        if model.derives:
             return DerivingTranslator(model, *sides, self.data.normaliser)
         before = tag_ids(self.tokenizers["src"], self.data.tag_of_validation)
         return ModelTranslator(model, *sides, self.data.normaliser, self.device, before_source=before)
@@ -171,7 +171,7 @@ class TranslationTask(GenerationTask):
         Greedy outputs have the length limit of the recipe's search. A model that derives its translations has its own
         search and no perplexity.
         """
-        translator, derives = self.translator(model), hasattr(model, "derive")
+        translator, derives = self.translator(model), model.derives
         sources, references = [row[0] for row in self.valid], [row[1] for row in self.valid]
         decoding = self.recipe.decoding
         hypotheses = translator.translate(sources, options or (decoding if derives else decoding.greedy()))
