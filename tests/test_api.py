@@ -128,9 +128,9 @@ def test_a_folder_in_use_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"newest checkpoint is step-0000000\. Continue with `heed train --resume"):
         check(run.folder)
     check(run.folder, overwrite=True)
-    for flag in ("init", "tokenizer_of"):
-        with pytest.raises(UsageError, match=f"--{flag.replace('_', '-')} .* is the run that --overwrite would remove"):
-            check(run.folder, overwrite=True, **{flag: run.folder})
+    for name in ("init", "init_backward", "tokenizer_of"):
+        with pytest.raises(UsageError, match=r"--overwrite would remove .*, which this training needs\. Name another"):
+            check(run.folder, overwrite=True, **{name: run.folder})
 
 
 def test_outputs_that_the_limits_of_the_search_will_cut_off_are_reported(

@@ -216,7 +216,7 @@ OPENERS = {
     "heed.api": {"open": "a predictor, which reads through its run"},
     "heed.tasks.translation.predictor": {"open": "the same"},
     "heed.tasks.translation.distillation": {
-        "open": "translations in a folder of their own", "read_text": "the same", "atomic_write": "the same",
+        "open": "translations in a folder of their own", "read_bytes": "the same", "atomic_write": "the same",
     },
     "heed.tasks.translation.converted": {"atomic_write": "settings in a new converted model"},
     "heed.inspect.page_file": {"read_text": "a file of the package"},

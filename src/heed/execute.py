@@ -6,7 +6,7 @@ With several ranks, rank 0 prepares the folder (`execute`) and the others join i
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -44,8 +44,11 @@ from heed.training.trainer import Outcome, Trainer
 from heed.transfer import Transfer
 
 
-def check_folder(options: TrainOptions) -> None:
-    """Raise UsageError if the run folder is in use and may not be overwritten."""
+def check_folder(options: TrainOptions, needed: Sequence[Path] = ()) -> None:
+    """Raise UsageError if the run folder is in use and may not be overwritten.
+
+    `needed`: runs that the training needs besides those of the options.
+    """
     out = options.out
     if out.exists() and not out.is_dir():
         raise UsageError(f"--out {out} is a file; a run is a folder.")
@@ -57,9 +60,9 @@ def check_folder(options: TrainOptions) -> None:
         raise UsageError(f"--overwrite: {out} is not empty and is not a run folder, so nothing was removed.")
     if is_claimed(out):
         raise UsageError(f"--overwrite: another process is training in {out}. Stop it first.")
-    for flag, needed in (("--init", options.init), ("--tokenizer-of", options.tokenizer_of)):
-        if needed is not None and needed.resolve() == out.resolve():
-            raise UsageError(f"{flag} {needed} is the run that --overwrite would remove. Name another --out.")
+    for run in (*needed, options.init, options.init_backward, options.tokenizer_of):
+        if run is not None and run.resolve().is_relative_to(out.resolve()):
+            raise UsageError(f"--overwrite would remove {run}, which this training needs. Name another --out.")
 
 
 def _in_use(out: Path) -> str:

@@ -92,7 +92,7 @@ class Planner:
     def plan(self) -> Plan:
         """Examine the data and the machine; without a recipe file, choose the settings that were not given."""
         machine = Machine.here(self.device)
-        draft, reasons = self._recipe(CorpusStats(1, 1.0), machine)  # reports mistakes before the data is read
+        draft, _ = self._recipe(CorpusStats(1, 1.0), machine)  # reports mistakes before the data is read
         task = task_type(draft.task)
         if draft.training.tensorboard:
             require_tensorboard()

@@ -7,17 +7,43 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from command import Result, call
 
 import heed
-from heed.run import Run
+from heed.cli.options import Compute
+from heed.core.errors import DataError, UsageError
+from heed.decoding.hypothesis import Hypothesis
+from heed.decoding.options import SearchOptions
+from heed.run import RECIPE, Run
 from heed.tasks.prepare import vocabulary_digests
 from heed.tasks.translation import distillation
+from heed.tasks.translation.distillation import Distillation
+from heed.tasks.translation.predictor import TranslationPredictor
 
 KEYS = (
     "--model.num_encoder_layers=2", "--model.num_decoder_layers=1", "--max-steps", "2", "--training.eval_every=2",
     "--training.save_every=2", "--beam", "1", "--threads", "1", "--quiet",
 )  # fmt: skip
+
+
+class Echo:
+    """Translates each line to itself in upper case, and marks lines of more than 20 characters as doubtful."""
+
+    def translate(self, lines: list[str], options: SearchOptions) -> list[Hypothesis]:
+        return [Hypothesis((), 0.0, 0.0, text=line.upper(), flags=("loop",) * (len(line) > 20)) for line in lines]
+
+
+def echoing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let translators echo, which is quick."""
+    monkeypatch.setattr(TranslationPredictor, "line_translator", lambda self, with_tokens: Echo())
+
+
+def without_training(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """The keys of each student that would be trained."""
+    students: list[dict[str, Any]] = []
+    monkeypatch.setattr("heed.cli.distill.run_training", lambda recipe, keys, options, dry_run: students.append(keys))
+    return students
 
 
 def distill(teacher: Path, out: Path, *words: Any) -> Result:
@@ -76,9 +102,9 @@ def test_an_interrupted_distillation_continues_where_it_was(
     translated: list[str] = []
     append = distillation._append
 
-    def watched(files: Any, sources: list[str], targets: list[str]) -> None:
+    def watched(paths: Any, sources: list[str], targets: list[str]) -> None:
         translated.extend(sources)
-        append(files, sources, targets)
+        append(paths, sources, targets)
 
     monkeypatch.setattr(distillation, "_append", watched)
     assert distill(translator, out).code == 0
@@ -93,6 +119,149 @@ def test_translations_by_other_teachers_or_another_search_are_refused(
     result = distill(translator, tmp_path / "student", "--length-penalty", "0.3")
     assert (result.code, "by other teachers, of other text or by another search" in result.err) == (65, True)
     assert not (tmp_path / "student").exists()
+
+
+def test_overwrite_replaces_translations_that_do_not_fit_and_keeps_others(
+    translator: Path, student: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(student.with_name("student.distilled"), tmp_path / "student.distilled")
+    echoing(monkeypatch)
+    without_training(monkeypatch)
+    sources, targets = translations(student)
+    assert distill(translator, tmp_path / "student", "--overwrite").code == 0
+    assert translations(tmp_path / "student") == (sources, targets)
+    result = distill(translator, tmp_path / "student", "--overwrite", "--length-penalty", "0.3")
+    assert result.code == 0, result.err
+    again, echoes = translations(tmp_path / "student")
+    assert again == sources and echoes != targets
+    assert all(echo == src.upper() for src, echo in zip(sources, echoes, strict=True) if len(src) <= 20)
+
+
+def test_folders_that_are_needed_or_hold_other_files_are_not_emptied(
+    translator: Path, student: Path, tmp_path: Path
+) -> None:
+    result = call("distill", translator, student, "--out", student, *KEYS, "--overwrite")
+    assert (result.code, result.err) == (
+        2, f"error: --overwrite would remove {student}, which this training needs. Name another --out.\n"
+    )  # fmt: skip
+    predictor: Any = heed.load(student)
+    data, folder = predictor.data, student.with_name("student.distilled")
+    with pytest.raises(UsageError, match=r"student\.distilled has training data of a teacher"):
+        Distillation(predictor, data, folder, predictor.decoding, quiet=True).run(overwrite=True)
+    (tmp_path / "notes").touch()
+    with pytest.raises(UsageError, match="is not empty and has no translations for a student"):
+        Distillation(predictor, data, tmp_path, predictor.decoding, quiet=True).run(overwrite=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["notes"]
+
+
+def test_sources_of_several_parts_are_translated_once(
+    student: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    echoing(monkeypatch)
+    predictor: Any = heed.load(student)
+    assert len(predictor.data.train_parts()) == 2, "the second part has the sources of the first"
+    [part] = Distillation(predictor, predictor.data, tmp_path, predictor.decoding, quiet=True).run()
+    assert part.src == str(tmp_path / "0.src")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["0.src", "0.tgt", distillation.DESCRIPTION]
+    assert Path(part.src).read_bytes() == (student.with_name("student.distilled") / "0.src").read_bytes()
+
+
+def test_data_without_translatable_sources_is_refused(student: Path, tmp_path: Path) -> None:
+    predictor: Any = heed.load(student)
+    folder, options = tmp_path / "student.distilled", predictor.decoding
+    tagged = predictor.data.model_copy(update={"tag": "bt", "parts": ()})
+    with pytest.raises(UsageError, match=r"no part of the training data has the tag '' \(its tags: bt\)"):
+        Distillation(predictor, tagged, folder, options, quiet=True)
+    strict = predictor.data.filter.model_copy(update={"max_characters": 1})
+    filtered = predictor.data.model_copy(update={"filter": strict})
+    with pytest.raises(DataError, match="nothing to translate"):
+        Distillation(predictor, filtered, folder, options, quiet=True).run()
+    assert not folder.exists()
+
+
+def test_an_interruption_says_how_far_it_came_and_how_to_continue(
+    translator: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    echoing(monkeypatch)
+    without_training(monkeypatch)
+    monkeypatch.setattr(distillation, "AT_ONCE", 7)
+    append, written = distillation._append, list[str]()
+
+    def interrupted(paths: Any, sources: list[str], targets: list[str]) -> None:
+        if written:
+            raise KeyboardInterrupt
+        written.extend(sources)
+        append(paths, sources, targets)
+
+    words = ("distill", translator, "--out", tmp_path / "student", "--beam", "1", "--threads", "1")
+    with monkeypatch.context() as patch:
+        patch.setattr(distillation, "_append", interrupted)
+        result = call(*words)
+    assert result.code == 130
+    folder = tmp_path / "student.distilled"
+    assert f"interrupted: the same command continues with the translations in {folder}\n" in result.err
+    assert translations(tmp_path / "student")[0] == written
+    result = call(*words)
+    total = len(translations(tmp_path / "student")[0])
+    assert f"7 of {total} sentences were translated before\n" in result.err
+    assert f"translating: {total}/{total} sentences (100%), elapsed 0:00, left 0:00\n" in result.err
+
+
+def test_mistakes_are_found_before_anything_is_translated(
+    translator: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "student"
+    result = distill(translator, out, "--model.norm=both")
+    assert (result.code, "model.norm" in result.err) == (2, True)
+    moved = tmp_path / "moved"
+    shutil.copytree(translator, moved)
+    text = (moved / RECIPE).read_text()
+    src = Run(translator).recipe.data.src
+    (moved / RECIPE).write_text(text.replace(src, "/gone/train.aa"))
+    result = distill(moved, out)
+    assert result.code == 66
+    assert "/gone/train.aa" in result.err and f"The teachers translate the training data of {moved}" in result.err
+    devices: list[str] = []
+
+    def load(self: Compute, folder: Path, **combined: Any) -> Any:
+        devices.append(self.device)
+        raise UsageError("no such device.")
+
+    monkeypatch.setattr(Compute, "load", load)
+    assert distill(translator, out, "--device", "cuda").code == 2
+    assert devices == ["cuda"]
+    assert not list(tmp_path.glob("student*"))
+
+
+def test_the_student_is_trained_with_all_threads_next_to_its_translations(
+    translator: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folders: list[Path] = []
+
+    def translate(self: Any, data: Any, folder: Path, *options: Any) -> dict[str, object]:
+        folders.append(folder)
+        torch.set_num_threads(1)
+        return {}
+
+    monkeypatch.setattr(TranslationPredictor, "distill", translate)
+    threads: list[int] = []
+    monkeypatch.setattr("heed.cli.distill.run_training", lambda *_, **__: threads.append(torch.get_num_threads()))
+    (tmp_path / "student").mkdir()
+    monkeypatch.chdir(tmp_path / "student")
+    assert call("distill", translator, "--out", ".", "--threads", "2", "--quiet").code == 0
+    assert (folders, threads) == ([tmp_path / "student.distilled"], [2])
+
+
+def test_a_student_of_another_kind_has_settings_of_its_own(translator: Path, student: Path, tmp_path: Path) -> None:
+    shutil.copytree(student.with_name("student.distilled"), tmp_path / "student.distilled")
+    sizes = [f"--model.{name}_size=8" for name in ("hidden", "attention")]
+    keys = ("--model.kind=rnn_attention", "--model.d_model=8", *sizes, "--precision", "float32", *KEYS[2:])
+    result = call("distill", translator, "--out", tmp_path / "student", *keys)
+    assert result.code == 0, result.err
+    run, teacher = Run(tmp_path / "student"), Run(translator)
+    assert (run.recipe.model.kind, run.recipe.model.d_model) == ("rnn_attention", 8)
+    assert vocabulary_digests(run.tokenizers) == vocabulary_digests(teacher.tokenizers)
+    assert (run.folder / "data/valid.jsonl").read_bytes() == (translator / "data/valid.jsonl").read_bytes()
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,10 +11,12 @@ from heed.cli.flags import given
 from heed.cli.options import BeamFlags, Compute, Device, Quiet, Tag, Threads, search_options, use_threads
 from heed.cli.train import TrainingFlags, run_training, split_words
 from heed.core.environment import distributed
-from heed.core.errors import UsageError
+from heed.core.errors import MissingInputError, UsageError
+from heed.core.progress import message, warn
 
 if TYPE_CHECKING:
-    from heed.planner import TrainOptions
+    from heed.planner import Plan, TrainOptions
+    from heed.run import Run
 
 Words = Annotated[list[str], typer.Argument(metavar="RUN...", help="The teachers: one run, or an ensemble.")]
 PLAIN = {"mbr": "", "sample": False, "nbest": 1, "diversity": 0.0}
@@ -29,7 +30,10 @@ def distill(
     search: BeamFlags,
     tag: Tag = None,
     training: TrainingFlags,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the run in --out.")] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace the run in --out, and translations that do not fit.")
+    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Train in spite of errors of the data doctor.")] = False,
     threads: Threads = 0,
     device: Device = "auto",
     quiet: Quiet = False,
@@ -39,7 +43,7 @@ def distill(
     The teachers translate the sources of the first one's training data into the folder OUT.distilled; after an
     interruption, the same command continues. The student learns from these translations and from the original pairs
     (sequence-level distillation, Kim & Rush 2016). It has the first teacher's vocabulary and recipe, of which any key
-    can be changed: --model.num_decoder_layers=1.
+    can be changed: --model.num_decoder_layers=1. With another --model.kind, heed chooses the settings of the student.
 
     Examples:
 
@@ -50,17 +54,16 @@ def distill(
     from heed.core.config import parse_overrides
     from heed.execute import check_folder
     from heed.planner import TrainOptions
-    from heed.run import RECIPE
 
     if distributed().world_size > 1:
         raise UsageError("distill runs in one process. Continue its training on several with heed train --resume.")
     teachers, arguments = _teachers(words)
     keys = {**parse_overrides(arguments), **training.keys()}
-    options = TrainOptions(out, overwrite, device=device, quiet=quiet, tokenizer_of=teachers[0])
-    check_folder(options)
-    use_threads(threads)
-    keys |= _translations(teachers, tag, search, threads, options)
-    run_training(teachers[0] / RECIPE, keys, options, dry_run=False)
+    options = TrainOptions(out, overwrite, force, device=device, quiet=quiet, tokenizer_of=teachers[0])
+    check_folder(options, teachers)
+    recipe, keys = _translated(teachers, tag, search, threads, keys, options)
+    use_threads(threads)  # translating may have been faster with one
+    run_training(recipe, keys, options, dry_run=False)
 
 
 def _teachers(words: list[str]) -> tuple[list[Path], list[str]]:
@@ -75,14 +78,56 @@ def _teachers(words: list[str]) -> tuple[list[Path], list[str]]:
     return [Path(name) for name in names], flags
 
 
-def _translations(
-    teachers: list[Path], tag: str | None, search: BeamFlags, threads: int, options: TrainOptions
-) -> Mapping[str, object]:
-    """Let the teachers translate, and return the keys of the student's recipe that name the translations."""
+def _translated(
+    teachers: list[Path], tag: str | None, search: BeamFlags, threads: int, keys: dict[str, object],
+    options: TrainOptions,
+) -> tuple[Path | None, dict[str, object]]:  # fmt: skip
+    """Let the teachers translate, and return the student's recipe and the keys that override it.
+
+    Everything that can be wrong with the student is reported before.
+    """
     first, *others = teachers
     combined = {name: value for name, value in (("ensemble", others), ("tag", tag)) if value}
-    predictor = Compute(threads=threads).load(first, **combined)
+    predictor: Any = Compute(threads=threads, device=options.device).load(first, **combined)
     predictor.require("distill")
+    if predictor.not_usable:
+        warn(f"{first}: {predictor.not_usable}.", options.quiet)
     beam = search_options(predictor.run.recipe.decoding, {**PLAIN, **given(search)})
-    folder = options.out.with_name(f"{options.out.name}.distilled")
-    return predictor.distill(folder, beam, options.quiet)
+    recipe, keys = _student(predictor.run, keys)
+    data = _plan(recipe, keys, options, first).recipe.data
+    out = options.out if options.out.name.strip(".") else options.out.resolve()  # "." and ".." are not names
+    folder = out.with_name(f"{out.name}.distilled")
+    try:
+        return recipe, {**keys, **predictor.distill(data, folder, beam, options.quiet, options.overwrite)}
+    except (KeyboardInterrupt, SystemExit):
+        message(f"interrupted: the same command continues with the translations in {folder}", options.quiet)
+        raise
+
+
+def _student(teacher: Run, keys: dict[str, object]) -> tuple[Path | None, dict[str, object]]:
+    """The student's recipe and the keys that override it; for another kind of model, the keys of the data instead."""
+    from heed.core.config import flattened
+    from heed.run import RECIPE
+
+    recipe = teacher.recipe
+    if keys.get("model.kind", recipe.model.kind) == recipe.model.kind:
+        return teacher.folder / RECIPE, keys
+    data = flattened(recipe.data.model_dump(mode="json", exclude_defaults=True), "data.")
+    return None, {"task": recipe.task, "seed": recipe.seed, **data, **keys}
+
+
+def _plan(recipe: Path | None, keys: dict[str, object], options: TrainOptions, teacher: Path) -> Plan:
+    """Plan the student's training without translations. Raises HeedError for a recipe or data that is refused."""
+    from heed.core.config import Document, read_toml
+    from heed.planner import Planner, check_diagnosis
+
+    planner = Planner(Document() if recipe is None else read_toml(recipe), keys, options)
+    try:
+        plan = planner.plan()
+    except MissingInputError as error:
+        raise MissingInputError(
+            f"{error} The teachers translate the training data of {teacher}: put the file back, or name the folder of "
+            "its files with --data.dir."
+        ) from error
+    check_diagnosis(plan.diagnosis, options.force)
+    return plan

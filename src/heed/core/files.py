@@ -135,8 +135,8 @@ def remove_folder(path: Path) -> None:
 
 
 @contextmanager
-def sole_writer(folder: Path) -> Iterator[None]:
-    """Lock a run folder for writing, and remove what killed processes left there unfinished.
+def sole_writer(folder: Path, doing: str = "training in") -> Iterator[None]:
+    """Lock a folder for writing, and remove what killed processes left there unfinished. `doing` names the work.
 
     The lock ends with the process, however that ends. Raises UsageError while another process holds it. On a file
     system without locks no process is refused.
@@ -144,7 +144,7 @@ def sole_writer(folder: Path) -> Iterator[None]:
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         if not _claim(descriptor):
-            raise UsageError(f"another process is training in {folder}. Wait until it ends, or stop it.")
+            raise UsageError(f"another process is {doing} {folder}. Wait until it ends, or stop it.")
         remove_debris(folder)
         yield
     finally:

@@ -328,8 +328,13 @@ class Predictor:
         """A scorer with a model that adapts to the text; the weights must not be packed."""
         raise self._cannot("generate", "--dynamic")
 
-    def distill(self, folder: Path, options: SearchOptions, quiet: bool = False) -> Mapping[str, object]:
-        """Write a student's training data into a folder, and return the keys of its recipe that name them."""
+    def distill(
+        self, data: Any, folder: Path, options: SearchOptions, quiet: bool = False, overwrite: bool = False
+    ) -> Mapping[str, object]:
+        """Translate the sources of a `[data]` table into a folder, and return the keys that add them to a recipe.
+
+        `overwrite`: replace the translations by other runs, of other text or by another search.
+        """
         raise self._cannot("distill")
 
     def calibrate(self, options: SearchOptions) -> Any:

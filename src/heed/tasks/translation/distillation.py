@@ -1,8 +1,9 @@
-"""Sequence-level distillation (Kim & Rush 2016): the teachers' translations of their training sources.
+"""Sequence-level distillation (Kim & Rush 2016): the teachers' translations of training sources.
 
 A student learns from the training pairs and, as further parts of its data, from the same sources with the teachers'
 best translations. They are written as plain text into a folder, some lines at a time, so that an interrupted
-distillation continues. A translation that the output checks flag is replaced by the reference.
+distillation continues. A source is translated once, even if several parts have it. A translation that the output checks
+flag is replaced by the reference.
 """
 
 from __future__ import annotations
@@ -12,50 +13,60 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from itertools import chain, islice
+from itertools import chain, groupby, islice
+from operator import itemgetter
 from pathlib import Path
 from typing import IO, Any
 
-from heed.core.errors import DataError
-from heed.core.files import atomic_write, sha256_file, storage_errors
-from heed.core.progress import Progress, warn
+from heed.core.errors import DataError, UsageError
+from heed.core.files import atomic_write, empty_folder, is_debris, sha256_file, sole_writer, storage_errors
+from heed.core.progress import Progress, message, warn, watched
 from heed.decoding.options import SearchOptions
 from heed.run import WEIGHTS
-from heed.tasks.prepare import read_valid
-from heed.tasks.translation.data import Part, PartConfig
+from heed.tasks.prepare import chunks, read_valid
+from heed.tasks.translation.data import Part, PartConfig, TranslationData, listed
 from heed.tasks.translation.prepare import filtered_pairs
-from heed.text.readers import fingerprint
+from heed.text.hashing import HashSet, hash_text
 
-AT_ONCE = 2000
+AT_ONCE = 512
 """Sources between two writes: what an interruption loses."""
 DESCRIPTION = "teachers.json"
 """File with what the translations depend on."""
 
 
 class Distillation:
-    """The translations of a run's training sources, in a folder."""
+    """The translations of the sources of some training data, in a folder."""
 
-    def __init__(self, predictor: Any, folder: Path, options: SearchOptions, quiet: bool) -> None:
+    def __init__(
+        self, predictor: Any, data: TranslationData, folder: Path, options: SearchOptions, quiet: bool
+    ) -> None:
+        """Raises UsageError if no part of the data has the predictor's tag."""
         self.predictor = predictor
+        self.data = data
         self.folder = folder
         self.options = options
         self.quiet = quiet
-        self.data = predictor.data
-        of_tag = [part.tag == predictor.source_tag for part in self.data.train_parts()]
-        self.parts = [part for part, chosen in zip(self.data.train_parts(), of_tag, strict=True) if chosen]
-        """The parts whose sources have the predictor's tag."""
+        self.parts = [part for part in data.train_parts() if part.tag == predictor.source_tag]
+        if not self.parts:
+            tags = listed(data.tags) or "none"
+            raise UsageError(f"no part of the training data has the tag {predictor.source_tag!r} (its tags: {tags}).")
 
-    def run(self) -> list[PartConfig]:
+    def run(self, overwrite: bool = False) -> list[PartConfig]:
         """Translate what is not translated yet, and return the further parts of the student's data.
 
-        Raises DataError for a folder with translations by other teachers, of other text or by another search.
+        `overwrite`: replace the translations by other teachers, of other text or by another search, for which
+        DataError is raised otherwise.
         """
+        sizes, description = self._examine()
+        parts = [part for part in self.parts if sizes[part]]
+        if not parts:
+            raise DataError("no pair of the training data passes its filter, so there is nothing to translate.")
         with storage_errors("write the translations", path=self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
-            self._require_same_teachers()
-            for part in self.parts:
-                self._translate(part)
-        return [self._config(part) for part in self.parts]
+            with sole_writer(self.folder, "translating into"):
+                self._begin(description, overwrite)
+                self._translate(parts, sizes.total())
+        return [self._config(part) for part in parts]
 
     def _paths(self, part: Part) -> tuple[Path, Path]:
         """The files of a part's sources and translations."""
@@ -66,80 +77,111 @@ class Distillation:
         src, tgt = (str(path.absolute()) for path in self._paths(part))
         return own.model_copy(update={"pairs": "", "src": src, "tgt": tgt})
 
-    def _require_same_teachers(self) -> None:
-        """Write what the translations depend on, or compare it with what is written."""
-        runs = [self.predictor.run, *self.predictor.combined.others]
+    def _examine(self) -> tuple[Counter[Part], bytes]:
+        """The number of sources in each part, and a description of all that the translations depend on."""
+        sizes, digest = Counter[Part](), hashlib.sha256()
+        for part, src, tgt in watched(self._rows(), "reading the sources", "sentences", self.quiet):
+            sizes[part] += 1
+            digest.update(f"{part.number}\t{src}\t{tgt}\n".encode())
         description = {
-            "teachers": [sha256_file(run.folder / WEIGHTS) for run in runs], "tag": self.predictor.source_tag,
-            "search": self.options.model_dump(mode="json"), "text": [fingerprint(part.files) for part in self.parts],
+            "teachers": [sha256_file(run.folder / WEIGHTS) for run in self._teachers],
+            "tag": self.predictor.source_tag, "search": self.options.model_dump(mode="json"),
+            "text": digest.hexdigest(),
         }  # fmt: skip
-        written, path = json.dumps(description, indent=1) + "\n", self.folder / DESCRIPTION
-        if not path.exists():
-            with atomic_write(path, "w") as file:
-                file.write(written)
-        elif path.read_text("utf-8") != written:
-            raise DataError(
-                f"{self.folder} has translations by other teachers, of other text or by another search. Delete it to "
-                "translate again."
+        return sizes, f"{json.dumps(description, indent=1)}\n".encode()
+
+    @property
+    def _teachers(self) -> list[Any]:
+        """The runs that translate."""
+        return [self.predictor.run, *self.predictor.combined.others]
+
+    def _begin(self, description: bytes, overwrite: bool) -> None:
+        """Write what the translations depend on, unless translations that depend on the same are in the folder."""
+        path = self.folder / DESCRIPTION
+        if path.exists():
+            if path.read_bytes() == description:
+                return
+            if not overwrite and any(file.stat().st_size for file in self.folder.glob("*.tgt")):
+                raise DataError(
+                    f"{self.folder} has translations by other teachers, of other text or by another search. Replace "
+                    "them with --overwrite, or name another --out."
+                )
+            self._require_not_read()
+            empty_folder(self.folder, last=DESCRIPTION)
+        elif not all(map(is_debris, self.folder.iterdir())):
+            raise UsageError(
+                f"{self.folder} is not empty and has no translations for a student, so nothing was written. Name "
+                "another --out."
             )
+        with atomic_write(path) as file:
+            file.write(description)
 
-    def _translate(self, part: Part) -> None:
-        """Translate the sources of a part from the first one without a translation."""
+    def _require_not_read(self) -> None:
+        """Raise UsageError if the folder has files that the student or a teacher is trained on."""
+        tables = [self.data, *(run.recipe.data for run in self._teachers)]
+        folders = {Path(data.resolve(path)).resolve().parent for data in tables for path in data.paths}
+        if self.folder.resolve() in folders:
+            raise UsageError(f"{self.folder} has training data of a teacher. Name another --out.")
+
+    def _translate(self, parts: Sequence[Part], total: int) -> None:
+        """Translate the sources of each part from the first one without a translation."""
         translator = self.predictor.line_translator(with_tokens=False)
-        title = "translating" + (f" {part.label}" if part.number else "")
-        num_flagged = 0
-        with ExitStack() as stack:
-            files = [stack.enter_context(path.open("ab+")) for path in self._paths(part)]
-            done = _keep_complete_pairs(files)
-            progress = stack.enter_context(Progress(None, "sentences", title, self.quiet, initial=done))
-            rows = islice(self._rows(part), done, None)
-            while chunk := list(islice(rows, AT_ONCE)):
-                outputs = translator.translate([src for src, _ in chunk], self.options)
-                targets = [tgt if best.flags else best.text for (_, tgt), best in zip(chunk, outputs, strict=True)]
-                _append(files, [src for src, _ in chunk], targets)
-                num_flagged += sum(bool(best.flags) for best in outputs)
-                done += len(chunk)
-                progress.update(done)
+        done = {part: _keep_complete_pairs(self._paths(part)) for part in parts}
+        before = sum(done.values())
+        if before:
+            message(f"{before:,} of {total:,} sentences were translated before", self.quiet)
+        num_flagged, number = 0, before
+        with Progress(total, "sentences", "translating", self.quiet, initial=before) as progress:
+            for part, rows in groupby(self._rows(), key=itemgetter(0)):
+                for chunk in chunks(islice(rows, done[part], None), AT_ONCE):
+                    sources = [src for _, src, _ in chunk]
+                    outputs = translator.translate(sources, self.options)
+                    pairs = zip(chunk, outputs, strict=True)
+                    targets = [tgt if best.flags else _one_line(best.text) for (*_, tgt), best in pairs]
+                    _append(self._paths(part), sources, targets)
+                    num_flagged += sum(bool(best.flags) for best in outputs)
+                    number += len(chunk)
+                    progress.update(number)
         if num_flagged:
-            warn(f"{num_flagged:,} of {done:,} translations were flagged and replaced by the reference", self.quiet)
+            translated = f"{num_flagged:,} of {number - before:,} translations"
+            warn(f"{translated} were flagged and replaced by the reference", self.quiet)
 
-    def _rows(self, part: Part) -> Iterator[tuple[str, str]]:
-        """The training pairs of a part, each source once, without sentences that are held out."""
+    def _rows(self) -> Iterator[tuple[Part, str, str]]:
+        """The training pairs, each source once, without sentences that are held out for validation."""
         held = frozenset[str]() if self.data.valid_files() else frozenset(chain(*read_valid(self.predictor.folder)))
-        seen: set[bytes] = set()
-        for src, tgt in filtered_pairs(self.data, part.files, Counter()):
-            digest = hashlib.blake2b(src.encode(), digest_size=12).digest()
-            if digest not in seen and src not in held and tgt not in held:
-                seen.add(digest)
-                yield _one_line(src), _one_line(tgt)
+        seen = HashSet()
+        for part in self.parts:
+            for src, tgt in filtered_pairs(self.data, part.files, Counter()):
+                if held.isdisjoint((src, tgt)) and seen.add(hash_text(src)):
+                    yield part, _one_line(src), _one_line(tgt)
 
 
 def _one_line(text: str) -> str:
     return " ".join(text.splitlines())
 
 
-def _append(files: Sequence[IO[bytes]], *columns: Sequence[str]) -> None:
+def _append(paths: Sequence[Path], *columns: Sequence[str]) -> None:
     """Append a column of lines to each file."""
-    for file, lines in zip(files, columns, strict=True):
-        file.write("".join(f"{_one_line(line)}\n" for line in lines).encode())
-        file.flush()
+    for path, lines in zip(paths, columns, strict=True):
+        with path.open("ab") as file:
+            file.write("".join(f"{line}\n" for line in lines).encode())
 
 
-def _keep_complete_pairs(files: Sequence[IO[bytes]]) -> int:
-    """The number of lines that all files have; what follows them is cut off."""
-    ends = []
-    for file in files:
-        file.seek(0)
-        ends.append([0, *_ends_of_lines(file)])
-    number = min(map(len, ends)) - 1
-    for file, of_file in zip(files, ends, strict=True):
-        file.truncate(of_file[number])
+def _keep_complete_pairs(paths: Sequence[Path]) -> int:
+    """Create the files that do not exist, and cut off what follows the last line that all have; returns its number."""
+    with ExitStack() as stack:
+        files = [stack.enter_context(path.open("ab+")) for path in paths]
+        ends = [[0, *_ends_of_lines(file)] for file in files]
+        number = min(map(len, ends)) - 1
+        for file, of_file in zip(files, ends, strict=True):
+            file.truncate(of_file[number])
     return number
 
 
 def _ends_of_lines(file: IO[bytes]) -> Iterator[int]:
     """The position after each complete line."""
     end = 0
+    file.seek(0)
     for line in file:
         end += len(line)
         if line.endswith(b"\n"):

@@ -155,9 +155,10 @@ class TranslationPredictor(Translating, Predictor):
         device = self.run.device
         return encoder_attention(encoder.to(device), self.run.tokenizers["src"], texts, device)
 
-    def distill(self, folder: Path, options: SearchOptions, quiet: bool = False) -> Mapping[str, object]:
-        """Translate the training sources into a folder; the student's data has them as further parts."""
-        parts = [*self.data.parts, *Distillation(self, folder, options, quiet).run()]
+    def distill(
+        self, data: TranslationData, folder: Path, options: SearchOptions, quiet: bool = False, overwrite: bool = False
+    ) -> Mapping[str, object]:
+        parts = [*data.parts, *Distillation(self, data, folder, options, quiet).run(overwrite)]
         return {"data.parts": [part.model_dump(exclude_defaults=True) for part in parts]}
 
     def calibrate(self, options: SearchOptions) -> Calibration:
