@@ -1,4 +1,4 @@
-"""Training of a masked language model: heed beside a plain loop around `transformers`, on the same text and machine.
+"""Training of a masked language model: heed and a plain loop around `transformers`, on the same text and machine.
 
     python benchmarks/masked_lm.py TEXT --updates 12 --rounds 3
 

@@ -1,4 +1,4 @@
-"""Training speed of a BiLSTM-CRF tagger beside a plain loop around PyTorch's modules and pytorch-crf.
+"""Training speed of a BiLSTM-CRF tagger compared with a plain loop around PyTorch's modules and pytorch-crf.
 
 Both sides make the same updates of the same model on the same batches, in turns: nn.LSTM over packed sequences, a
 convolution over the characters of each word, torchcrf.CRF, torch.optim.Adam. First the losses of equal weights are

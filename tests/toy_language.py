@@ -1,7 +1,7 @@
 """Toy texts and language models that are small enough to be trained in a test.
 
 A toy language of lines in which a word follows from the two before it, across the ends of lines; and a recurrent model
-of 16 features with dropout, which has a number of tokens beside its tensors in the state.
+of 16 features with dropout, which has a number of tokens next to its tensors in the state.
 """
 
 from __future__ import annotations
