@@ -60,7 +60,10 @@ class Distillation:
         sizes, description = self._examine()
         parts = [part for part in self.parts if sizes[part]]
         if not parts:
-            raise DataError("no pair of the training data passes its filter, so there is nothing to translate.")
+            raise DataError(
+                "there is nothing to translate: data.filter and the held-out sentences leave no pair of the training "
+                "data."
+            )
         with storage_errors("write the translations", path=self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
             with sole_writer(self.folder, "translating into"):
