@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from heed.core.errors import DataError
-from heed.statistical.phrases.extraction import LinkedText, Links, Span, consistent_spans, orientations
+from heed.statistical.alignment.pairs import Links
+from heed.statistical.phrases.extraction import LinkedText, Span, consistent_spans, orientations
 from heed.statistical.phrases.phrase_ids import number_phrases
 from heed.statistical.phrases.table import PhraseTable, score_phrases
 

@@ -1,7 +1,7 @@
 """Derivations: translations with the steps that made them, from translators that search by themselves.
 
 A translator that derives (`Derives`) is estimated from a `Bitext` and has no P(w_t | w_<t): its score is of a whole
-derivation. `heed.decoding.derivation_engine` makes it a searcher like any other.
+derivation. `heed.decoding.deriving_translator` makes it a searcher like any other.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Pair = tuple[Sequence[int], Sequence[int]]
 
 
 @dataclass(frozen=True)
-class Step:
+class DerivationStep:
     """A part of the source that became a part of the target."""
 
     source: tuple[int, int]
@@ -37,7 +37,7 @@ class Derivation:
     ids: tuple[int, ...]
     """The tokens of the target."""
     score: float
-    steps: tuple[Step, ...]
+    steps: tuple[DerivationStep, ...]
     """In the order of the target."""
     links: tuple[tuple[int, int], ...] = ()
     """(source, target) tokens that correspond."""

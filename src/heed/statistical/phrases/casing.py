@@ -38,7 +38,7 @@ class SentenceCase:
     @classmethod
     def of(cls, tokenizer: Any, sentences: Sequence[Sequence[int]]) -> SentenceCase:
         """From the words of a lossless tokenizer and from sentences that it encoded."""
-        texts = [part.decode(errors="ignore") for part in tokenizer.bytes_of(range(len(tokenizer.vocabulary)))]
+        texts = tokenizer.texts()
         size = len(texts)
         inside = np.zeros(size, dtype=np.int64)
         for ids in sentences:

@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 
 from heed.core.errors import DataError
 from heed.statistical.backoff import BackoffModel
-from heed.statistical.derivation import Derivation, Forced, Step, by_words
-from heed.statistical.phrases import derivations
+from heed.statistical.derivation import Derivation, DerivationStep, Forced, by_words
 from heed.statistical.phrases.casing import SentenceCase
-from heed.statistical.phrases.derivations import BestDerivations
+from heed.statistical.phrases.derivations import BestDerivations, PhraseDerivation
 from heed.statistical.phrases.features import FEATURES
 from heed.statistical.phrases.language import LanguageScorer
 from heed.statistical.phrases.options import COPIED, FORCED, OptionFinder
@@ -57,9 +56,7 @@ class PhraseTranslator:
         vars(other)["scorer"] = self.scorer
         return other
 
-    def all(
-        self, words: Words, width: int | None = None, forced: Sequence[Forced] = ()
-    ) -> Iterator[derivations.Derivation]:
+    def all(self, words: Words, width: int | None = None, forced: Sequence[Forced] = ()) -> Iterator[PhraseDerivation]:
         """The derivations that a search keeps of a sentence of at least one word, the best first."""
         limits = self.limits if width is None else replace(self.limits, width=width)
         options = self.finder.find(words, forced)
@@ -67,9 +64,9 @@ class PhraseTranslator:
 
     def best(
         self, words: Words, number: int, width: int | None = None, forced: Sequence[Forced] = ()
-    ) -> list[derivations.Derivation]:
+    ) -> list[PhraseDerivation]:
         """The best derivations with different targets."""
-        best: dict[tuple[int, ...], derivations.Derivation] = {}
+        best: dict[tuple[int, ...], PhraseDerivation] = {}
         for each in islice(self.all(words, width, forced), _LOOKED_AT * number):
             best.setdefault(each.target, each)
             if len(best) == number:
@@ -84,11 +81,9 @@ class PhraseTranslator:
         best = self.best(words, number, width, by_words(forced, begins))
         return [self._as_tokens(each, words, begins, capital) for each in best]
 
-    def _as_tokens(
-        self, derivation: derivations.Derivation, words: Words, begins: list[int], capital: bool
-    ) -> Derivation:
+    def _as_tokens(self, derivation: PhraseDerivation, words: Words, begins: list[int], capital: bool) -> Derivation:
         ids: list[int] = []
-        steps: list[Step] = []
+        steps: list[DerivationStep] = []
         links: list[tuple[int, int]] = []
         for step in derivation.steps:
             target = step.target
@@ -101,7 +96,9 @@ class PhraseTranslator:
             features = {name: value for name, value in zip(FEATURES, step.features, strict=True) if value}
             span = begins[step.begin], begins[step.end]
             steps.append(
-                Step(span, (len(ids), len(ids) + len(target)), features, _NOTES.get(step.row, "") * bool(target))
+                DerivationStep(
+                    span, (len(ids), len(ids) + len(target)), features, _NOTES.get(step.row, "") * bool(target)
+                )
             )
             if step.row >= 0:
                 links += [

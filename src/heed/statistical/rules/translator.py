@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heed.core.errors import DataError
-from heed.statistical.alignment import align
-from heed.statistical.derivation import Bitext, Derivation, Forced, Step, by_words
+from heed.statistical.alignment.smoothing import Smoothing
+from heed.statistical.derivation import Bitext, Derivation, DerivationStep, Forced, by_words
+from heed.statistical.phrases.aligned import AlignedBitext
 from heed.statistical.phrases.casing import SentenceCase
 from heed.statistical.predictor import Ints, starts
 from heed.statistical.rules.dictionary import Dictionary, count_dictionary, count_evidence
@@ -20,6 +21,8 @@ from heed.statistical.rules.transfer import Candidates, Written, transferred
 
 WEIGHTS: Mapping[str, float] = {"dictionary": 1.0}
 """The score of a derivation is the log-probability of its words in the dictionary."""
+_SMOOTHING = Smoothing()
+"""Of the aligner's table."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +87,7 @@ class RuleTranslator:
         self, written: Sequence[Written], spelled: Sequence[str], begins: list[int], capital: bool
     ) -> Derivation:
         ids: list[int] = []
-        steps: list[Step] = []
+        steps: list[DerivationStep] = []
         links: list[tuple[int, int]] = []
         for word in written:
             begin = len(ids)
@@ -95,7 +98,7 @@ class RuleTranslator:
                 space = " "
             source = begins[word.place], begins[word.place + 1]
             features = {"dictionary": word.log_prob} if word.log_prob else {}
-            steps.append(Step(source, (begin, len(ids)), features, ", ".join(word.rules)))
+            steps.append(DerivationStep(source, (begin, len(ids)), features, ", ".join(word.rules)))
             if len(ids) > begin:
                 links.append((source[0], begin))
         score = sum(word.log_prob for word in written)
@@ -167,15 +170,10 @@ def estimate_rule_translator(bitext: Bitext, rules_text: str, aligner: str) -> R
     size = len(bitext.tokenizer.vocabulary)
     rules = parse_rules(rules_text, "rules")
     case = SentenceCase.of(bitext.tokenizer, [side for pair in bitext.pairs for side in pair])
-    pairs = [tuple([id for word in case.enter(side)[0] for id in word] for side in pair) for pair in bitext.pairs]
-    bitext.report(f"aligning the words of {len(pairs):,} pairs ({aligner})")
-    sources, targets = ([list(map(str, pair[side])) for pair in pairs] for side in (0, 1))
-    links = align(sources, targets, aligner)
-    texts = [part.decode(errors="ignore") for part in bitext.tokenizer.bytes_of(range(size))]
-    evidence = {
-        name: count_evidence([pair[1] for pair in pairs], weights, texts) for name, weights in rules.evidence.items()
-    }
-    dictionary = count_dictionary(((pair[0], pair[1]) for pair in pairs), links, size)
+    aligned = AlignedBitext.of(bitext, case, aligner, _SMOOTHING)
+    texts = bitext.tokenizer.texts()
+    evidence = {name: count_evidence(aligned.targets, weights, texts) for name, weights in rules.evidence.items()}
+    dictionary = count_dictionary(zip(aligned.sources, aligned.targets, strict=True), aligned.links, size)
     id_of = {spelled: id for id, spelled in enumerate(bitext.tokenizer.bytes_of(range(size))) if len(spelled) == 1}
     byte_ids = np.array([id_of[bytes([byte])] for byte in range(256)])
     return RuleTranslator(rules_text, texts, case, dictionary, evidence, byte_ids)
