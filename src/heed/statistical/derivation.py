@@ -70,6 +70,15 @@ def by_words(forced: Sequence[Forced], begins: Sequence[int]) -> list[Forced]:
     return [Forced(bisect_right(begins, part.begin) - 1, bisect_left(begins, part.end), part.ids) for part in forced]
 
 
+def every_link(begins: Sequence[int], begin: int, end: int) -> list[tuple[int, int]]:
+    """Links from each word of a part of the source to the target tokens from `begin` to `end`.
+
+    `begins`: where each of its words begins, and where the last one ends. A word links by its last token: before that,
+    one that is spelled may have a space.
+    """
+    return [(after - 1, j) for after in begins[1:] for j in range(begin, end)]
+
+
 class Derives(Protocol):
     """A translator that derives."""
 

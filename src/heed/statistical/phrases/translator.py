@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from heed.core.errors import DataError
 from heed.statistical.backoff import BackoffModel
-from heed.statistical.derivation import Derivation, DerivationStep, Forced, by_words
+from heed.statistical.derivation import Derivation, DerivationStep, Forced, by_words, every_link
 from heed.statistical.phrases.casing import SentenceCase
 from heed.statistical.phrases.derivations import BestDerivations, PhraseDerivation
 from heed.statistical.phrases.features import FEATURES
@@ -100,13 +100,13 @@ class PhraseTranslator:
                     span, (len(ids), len(ids) + len(target)), features, _NOTES.get(step.row, "") * bool(target)
                 )
             )
-            if step.row >= 0:
+            if step.row < 0:
+                links += every_link(begins[step.begin : step.end + 1], len(ids), len(ids) + len(target))
+            elif target:
                 links += [
                     (begins[step.begin + i], len(ids) + j + added * (j > 0))
                     for i, j in self.table.links_of(step.row, len(step.target))
                 ]
-            elif target:
-                links.append((span[0], len(ids)))
             ids += target
         return Derivation(tuple(ids), derivation.score, tuple(steps), tuple(sorted(links)))
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from heed.core.errors import DataError
 from heed.statistical.alignment.smoothing import Smoothing
-from heed.statistical.derivation import Bitext, Derivation, DerivationStep, Forced, by_words
+from heed.statistical.derivation import Bitext, Derivation, DerivationStep, Forced, by_words, every_link
 from heed.statistical.phrases.aligned import AlignedBitext
 from heed.statistical.phrases.casing import SentenceCase
 from heed.statistical.predictor import Ints, starts
@@ -99,8 +99,7 @@ class RuleTranslator:
             source = begins[word.place], begins[word.place + 1]
             features = {"dictionary": word.log_prob} if word.log_prob else {}
             steps.append(DerivationStep(source, (begin, len(ids)), features, ", ".join(word.rules)))
-            if len(ids) > begin:
-                links.append((source[0], begin))
+            links += every_link(source, begin, len(ids))
         score = sum(word.log_prob for word in written)
         return Derivation(tuple(ids), score, tuple(steps), tuple(sorted(links)))
 
