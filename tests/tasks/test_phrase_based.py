@@ -99,6 +99,16 @@ def test_recipes_that_it_cannot_follow_are_refused(tmp_path: Path, changes: dict
         Planner(Document(), keys(tmp_path, **changes), TrainOptions(tmp_path / "run", quiet=True)).plan()
 
 
+def test_mistakes_in_a_rule_file_are_found_before_anything_is_prepared(run: Path, tmp_path: Path) -> None:
+    rules = write_lines(
+        tmp_path / "my.toml", ['name = "x"', "[[rules]]", 'name = "y"', 'match = ["OTHER"]', "order = [2]"]
+    )
+    wanted = {key: value for key, value in keys(run.parent).items() if not key.startswith("model.")}
+    wanted |= {"model.kind": "rule_based", "model.rules": str(rules)}
+    with pytest.raises(UsageError, match=r"my.toml:2: .* rule 'y': order names element 2"):
+        Planner(Document(), wanted, TrainOptions(tmp_path / "run", quiet=True)).plan()
+
+
 def test_the_commands_treat_it_as_any_translator(run: Path, tmp_path: Path) -> None:
     sources = [src for src, _ in pairs(6, seed=9)]
     src = write_lines(tmp_path / "test.aa", sources)

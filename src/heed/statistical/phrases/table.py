@@ -12,7 +12,6 @@ count each (Koehn et al. 2005).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -24,8 +23,8 @@ from heed.statistical.phrases.extraction import LinkedText
 from heed.statistical.phrases.lexical import span_sums, word_weights
 from heed.statistical.phrases.phrase_ids import ROOT, PhraseTree, number_phrases
 from heed.statistical.predictor import Floats, Ints, starts
+from heed.statistical.saved_arrays import Arrays
 
-Arrays = Mapping[str, NDArray[np.generic]]
 TABLE_FEATURES = ("p(f|e)", "lex(f|e)", "p(e|f)", "lex(e|f)")
 NUM_ORIENTATIONS = 3
 MOST_LINKED = 7

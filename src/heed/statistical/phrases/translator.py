@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
@@ -21,6 +21,7 @@ from heed.statistical.phrases.options import COPIED, FORCED, OptionFinder
 from heed.statistical.phrases.search import Limits, StackSearch
 from heed.statistical.phrases.table import PhraseTable
 from heed.statistical.predictor import Floats
+from heed.statistical.saved_arrays import Arrays, named, part_of
 
 Words = list[tuple[int, ...]]
 _NOTES = {COPIED: "copied", FORCED: "required"}
@@ -113,25 +114,22 @@ class PhraseTranslator:
     def arrays(self) -> dict[str, NDArray[np.generic]]:
         """The arrays to save."""
         parts = {"table": self.table.arrays(), "language": self.language.arrays(), "case": self.case.arrays()}
-        named = {f"{part}.{name}": array for part, arrays in parts.items() for name, array in arrays.items()}
-        return {**named, "weights": self.weights}
+        return {**named(parts), "weights": self.weights}
 
     @classmethod
     def from_arrays(
-        cls, arrays: Mapping[str, NDArray[np.generic]], num_words: int, bos_id: int, eos_id: int,
+        cls, arrays: Arrays, num_words: int, bos_id: int, eos_id: int,
         options_per_phrase: int, limits: Limits,
     ) -> PhraseTranslator:  # fmt: skip
         """Read what `arrays` returned. Raises DataError for anything else."""
-
-        def part(name: str) -> dict[str, NDArray[np.generic]]:
-            prefix = f"{name}."
-            return {key.removeprefix(prefix): array for key, array in arrays.items() if key.startswith(prefix)}
-
         weights = arrays.get("weights")
         if weights is None or weights.shape != (len(FEATURES),) or not np.isfinite(weights.astype(np.float64)).all():
             raise DataError(f"not a phrase-based translator: it needs {len(FEATURES)} weights.")
         return cls(
-            PhraseTable.from_arrays(part("table"), num_words),
-            BackoffModel.from_arrays(part("language"), num_words, bos_id, eos_id),
-            SentenceCase.from_arrays(part("case"), num_words), weights.astype(np.float64), options_per_phrase, limits,
-        )  # fmt: skip
+            PhraseTable.from_arrays(part_of(arrays, "table"), num_words),
+            BackoffModel.from_arrays(part_of(arrays, "language"), num_words, bos_id, eos_id),
+            SentenceCase.from_arrays(part_of(arrays, "case"), num_words),
+            weights.astype(np.float64),
+            options_per_phrase,
+            limits,
+        )
