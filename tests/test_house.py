@@ -21,6 +21,7 @@ PYTHON_FILES = [path for folder in ("src", "tests", "benchmarks") for path in so
 FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(<?([^()\s>]+)")
 NAMED_FILE = re.compile(r"`([\w.-]+/[\w./-]*(?:\.py|\.toml|/))`")
+NAMED_MODULE = re.compile(r"`heed((?:\.\w+)+)`")
 MACHINE_PATH = re.compile(r"(?<![\w./~-])/(?:work|root)/")
 
 
@@ -84,6 +85,30 @@ def test_every_python_file_has_a_docstring() -> None:
         if not ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
     ]
     assert not silent, "no docstring:\n" + "\n".join(silent)
+
+
+def is_in_heed(names: list[str]) -> bool:
+    """Whether these names, after `heed`, are a module, or a module and something in it."""
+    folder = ROOT / "src" / "heed"
+    for place, name in enumerate(names):
+        if (folder / name).is_dir():
+            folder = folder / name
+            continue
+        module, rest = folder / f"{name}.py", names[place + 1 :]
+        if not module.is_file():
+            module, rest = folder / "__init__.py", names[place:]
+        return not rest or re.search(rf"\b{rest[0]}\b", module.read_text(encoding="utf-8")) is not None
+    return True
+
+
+def test_every_module_that_the_source_names_exists() -> None:
+    missing = [
+        f"{path.relative_to(ROOT)}: heed{name}"
+        for path in PYTHON_FILES
+        for name in NAMED_MODULE.findall(path.read_text(encoding="utf-8"))
+        if name != ".json" and not is_in_heed(name[1:].split("."))
+    ]
+    assert not missing, "\n" + "\n".join(missing)
 
 
 def test_no_file_has_a_generic_name() -> None:

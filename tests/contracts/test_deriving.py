@@ -6,8 +6,10 @@ import functools
 from typing import Any
 
 import pytest
+import torch
 from toy import pairs
 
+from heed.core.errors import DataError
 from heed.models import MODELS, build_model
 from heed.models.model import DerivingModel
 from heed.nn.contract import Vocabularies
@@ -97,3 +99,24 @@ def test_a_model_restored_from_its_weights_derives_the_same(kind: str) -> None:
 @every_kind
 def test_nothing_is_derived_from_nothing(kind: str) -> None:
     assert estimated(kind)[0].derive([], 10, 1) == []
+
+
+@every_kind
+def test_a_missing_or_damaged_array_is_refused(kind: str) -> None:
+    model, tokenizer = estimated(kind)
+    size = len(tokenizer.vocabulary)
+    again = build_model(model.config, Vocabularies(size, size))
+    state = model.state_dict()
+    for name, array in state.items():
+        damaged = [array.reshape(-1)[0], array[None]]  # other dimensions
+        if name != "rules":  # a shorter text may be a text too
+            damaged.append(array[:-1])
+        if not array.is_floating_point() and name not in ("rules", "texts"):
+            damaged += [array.to(torch.int64) - 1_000, array.to(torch.int64) + 10**10, array.to(torch.float64)]
+        if array.is_floating_point():
+            damaged.append(torch.full_like(array, torch.nan))
+        for other in damaged:
+            with pytest.raises(DataError, match=r"not (a|an|the) "):
+                again.load_state_dict({**state, name: other})
+        with pytest.raises(DataError, match=r"not (a|an|the) "):
+            again.load_state_dict({key: value for key, value in state.items() if key != name})

@@ -40,7 +40,7 @@ DOCUMENTS = {
 
 
 class Upper:
-    """Searches that write capitals, and in the last step the terms that they must contain."""
+    """Searches that write capitals, and in the last step the terms that they must contain; these have links."""
 
     def __init__(self) -> None:
         self.num_checks = 0
@@ -54,7 +54,11 @@ class Upper:
         terms = [" ".join(each.terms) for each in constraints] if constraints else [""] * len(texts)
         assert options.nbest == 1
         out = [f"{step.name}:{text.upper()}{each}" for text, each in zip(texts, terms, strict=True)]
-        return [Hypothesis((), 0.0, 0.0, text=text) for text in out]
+        links = [
+            tuple((0, n) for n in range(len(text.split()))) if term else None
+            for text, term in zip(out, terms, strict=True)
+        ]
+        return [Hypothesis((), 0.0, 0.0, text=text, links=own) for text, own in zip(out, links, strict=True)]
 
     def links(self, _step: Step, pairs: Sequence[tuple[str, str]]) -> list[Links]:
         """Each word to the one before it."""

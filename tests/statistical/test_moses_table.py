@@ -57,15 +57,26 @@ def test_a_table_from_elsewhere_may_have_unknown_words_and_no_links() -> None:
     assert (len(table), num_unknown) == (1, 1)
 
 
+PAIR = "a ||| ein ||| 0.5 0.5 0.5 0.5 ||| "
+
+
 @pytest.mark.parametrize(
-    "line",
+    ("line", "reason"),
     [
-        "a ein", "a ||| ein ||| 0.5 0.5 0.5", "a ||| ein ||| 0 0.5 0.5 0.5", "a ||| ein ||| x y z w",
-        "a ||| ein ||| 0.5 0.5 0.5 0.5 ||| 0-3", "a ||| " + "ein " * 8 + "||| 0.5 0.5 0.5 0.5", "||| ein ||| 1 1 1 1",
+        ("a ein", "phrases of 2 and 0 words"), ("||| ein ||| 1 1 1 1", "phrases of 0 and 1 words"),
+        ("a ||| " + "ein " * 8 + "||| 0.5 0.5 0.5 0.5", "phrases of 1 and 8 words"),
+        ("a ||| ein ||| 0.5 0.5 0.5", "3 probabilities"), ("a ||| ein ||| x y z w", "'x' is not a number above 0"),
+        ("a ||| ein ||| 0 0.5 0.5 0.5", "'0' is not"), ("a ||| ein ||| 1e-999 0.5 0.5 0.5", "'1e-999' is not"),
+        ("a ||| ein ||| nan 0.5 0.5 0.5", "'nan' is not"), ("a ||| ein ||| 1 inf 0.5 0.5", "'inf' is not"),
+        ("a ||| ein ||| 1 1 1 -1", "'-1' is not"), (PAIR + "0-3", "'0-3' is not a link i-j between 1 and 1 words"),
+        (PAIR + "0-0-0", "'0-0-0' is not"), (PAIR + "0--0", "'0--0' is not"),
+        (PAIR + "0-0 ||| 1 1 1e300", "count is 1e\\+300, and at most 2,147,483,647"),
+        (PAIR + "0-0 ||| 1 1 2147483648", "count is 2.15e\\+09"), (PAIR + "0-0 ||| 1 1 nan", "'nan' is not"),
+        (PAIR + "0-0 ||| 1 1 inf", "'inf' is not"), (PAIR, "a pair of phrases that an earlier line has"),
     ],
 )  # fmt: skip
-def test_other_lines_are_refused_with_their_number(line: str) -> None:
-    with pytest.raises(DataError, match="table:2: not a line of a phrase table"):
+def test_other_lines_are_refused_with_their_number_and_the_reason(line: str, reason: str) -> None:
+    with pytest.raises(DataError, match=f"^table:2: not a line of a phrase table: .*{reason}"):
         read_table(["a ||| ein ||| 1 1 1 1", line], FORMS, "table")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from heed.core.errors import DataError
-from heed.statistical.phrases.extraction import LinkedText, Links, Span, consistent_spans, orientations
+from heed.statistical.alignment.pairs import Links
+from heed.statistical.phrases.extraction import LinkedText, Span, consistent_spans, orientations
 from heed.statistical.phrases.phrase_ids import number_phrases
 from heed.statistical.phrases.table import PhraseTable, score_phrases
 
@@ -160,6 +162,42 @@ def test_a_table_is_restored_from_its_arrays_and_damaged_ones_are_refused() -> N
     for name in arrays:
         with pytest.raises(DataError, match="phrase table"):
             PhraseTable.from_arrays({key: value for key, value in arrays.items() if key != name}, NUM_WORDS)
-    for name in ("sources", "tgt_nodes", "offsets"):
+
+
+DAMAGES: dict[str, list[list[Any]]] = {
+    "sources": [[0, 1, 25], [0, 1, 7, 7], [-1, 1, 7], [0.0, 1.0, 7.0], [[0, 1, 7]]],
+    "targets": [[2, 3, 25], [3, 2, 21], [2, 3], [2, 3, 21, 30]],
+    "offsets": [[0, 0, 1, 2], [0, 1, 1, 2, 3], [0, 0, 2, 1, 3], [1, 1, 1, 2, 3], [0, 0, 1, 2, 4]],
+    "tgt_nodes": [[1, 2, 4], [1, 0, 3], [1, -1, 3], [1, 2], [1, 2, 3, 3], [1.0, 2.0, 3.0]],
+    "features": [[[0, 0, 0, math.nan]] * 3, [[0, 0, 0, math.inf]] * 3, [[0, 0, 0]] * 3, [[0, 0, 0, 0]] * 2],
+    "orientations": [[[0, 0, 0, 0, 0, math.nan]] * 3, [[0, 0, 0, 0]] * 3, [[0, 0, 0, 0, 0, 0]] * 4],
+    "links": [[1, 1, 1 << 2], [1, 1, 1 << 14], [1, 2, 1], [1, 1, -1], [1, 1], [1, 1, 1 << 62]],
+    "counts": [[1, 1, 0], [1, 1, -1], [1, 1], [1, 1, 1 << 31]],
+}
+"""For each array of a table of three pairs, others that are not consistent with the rest."""
+
+
+def test_every_damaged_array_is_refused() -> None:
+    text = LinkedText.of([([0, 1], [2, 3])], [frozenset({(0, 0), (1, 1)})], 2)
+    arrays = score_phrases(text, NUM_WORDS).arrays()
+    assert DAMAGES.keys() == arrays.keys()
+    for name, others in DAMAGES.items():
+        for other in others:
+            with pytest.raises(DataError, match="phrase table"):
+                PhraseTable.from_arrays({**arrays, name: np.array(other)}, NUM_WORDS)
+
+
+def test_a_table_of_longer_phrases_than_its_links_allow_is_refused() -> None:
+    words, bounds = np.arange(8) % NUM_WORDS, np.array([0, 8])
+    tree, _ = number_phrases(words, bounds, np.array([0]), np.array([8]), NUM_WORDS)
+    assert tree.lengths.tolist() == list(range(9))
+    assert tree.is_consistent(8)
+    assert not tree.is_consistent(7)
+
+
+def test_several_pairs_of_a_source_phrase_have_ascending_targets() -> None:
+    text = LinkedText.of([([0], [2]), ([0], [3])], [frozenset({(0, 0)})] * 2, 1)
+    arrays = score_phrases(text, NUM_WORDS).arrays()
+    for nodes in ([2, 1], [1, 1]):
         with pytest.raises(DataError, match="phrase table"):
-            PhraseTable.from_arrays({**arrays, name: arrays[name] + 1000}, NUM_WORDS)
+            PhraseTable.from_arrays({**arrays, "tgt_nodes": np.array(nodes)}, NUM_WORDS)

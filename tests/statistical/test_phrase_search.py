@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from heed.statistical.backoff import BackoffModel
 from heed.statistical.estimation import estimate
 from heed.statistical.ngram_counts import NgramCounts
-from heed.statistical.phrases.derivations import BestDerivations, Derivation
+from heed.statistical.phrases.derivations import BestDerivations, PhraseDerivation
 from heed.statistical.phrases.extraction import LinkedText
 from heed.statistical.phrases.features import AFTER, BEFORE, DISTORTION, FEATURES, LANGUAGE
 from heed.statistical.phrases.language import LanguageScorer
@@ -60,7 +60,7 @@ class World:
         """The options of the sentence."""
         return OptionFinder(self.table, self.language, self.weights, limit).find(self.words)
 
-    def best(self, number: int, limits: Limits, limit: int = 3) -> list[Derivation]:
+    def best(self, number: int, limits: Limits, limit: int = 3) -> list[PhraseDerivation]:
         """The n best derivations."""
         graph = StackSearch(self.options(limit), self.language, self.weights, limits).run()
         return list(islice(BestDerivations(graph), number))

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from heed.statistical.phrases.bleu import NUM_STATISTICS, bleu, statistics
-from heed.statistical.phrases.derivations import Derivation, Step
+from heed.statistical.phrases.derivations import PhraseApplication, PhraseDerivation
 from heed.statistical.phrases.features import FEATURES, UNKNOWN, beginning_weights
 from heed.statistical.phrases.line_search import Candidates, ascend, best_step
 from heed.statistical.phrases.tuning import tune
@@ -82,10 +82,10 @@ def test_nothing_has_a_bleu_of_zero() -> None:
     assert float(bleu(np.zeros(NUM_STATISTICS, dtype=np.int64))) == 0.0
 
 
-def derivation(target: list[int], **features: float) -> Derivation:
+def derivation(target: list[int], **features: float) -> PhraseDerivation:
     """A derivation with these features."""
     values = tuple(features.get(name.replace(" ", "_"), 0.0) for name in FEATURES)
-    return Derivation(tuple(target), 0.0, (Step(0, 1, tuple(target), 0, values),))
+    return PhraseDerivation(tuple(target), 0.0, (PhraseApplication(0, 1, tuple(target), 0, values),))
 
 
 def test_tuning_finds_the_weights_that_choose_the_references() -> None:
@@ -93,7 +93,7 @@ def test_tuning_finds_the_weights_that_choose_the_references() -> None:
     good = derivation(reference, words=5.0, distortion=-4.0)
     bad = derivation([1, 2, 3], words=3.0, distortion=0.0)
 
-    def translate(weights: Floats) -> list[list[Derivation]]:
+    def translate(weights: Floats) -> list[list[PhraseDerivation]]:
         ranked = sorted([good, bad], key=lambda each: -float(each.features @ weights))
         return [ranked]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -9,8 +10,9 @@ import numpy as np
 import pytest
 
 from heed.core.errors import UsageError
+from heed.core.toml import parse_toml
 from heed.statistical.rules.dictionary import count_dictionary, count_evidence
-from heed.statistical.rules.rule_file import parse_rules, read_rules
+from heed.statistical.rules.rule_file import RuleFile, parse_rules, read_rules
 from heed.statistical.rules.transfer import Candidates, transferred
 
 GENDERS = {"Hund": "m", "Katze": "f", "Haus": "n", "Männer": "m", "Männern": "m", "Sofa": "n"}
@@ -22,7 +24,12 @@ ENTRIES: Mapping[str, tuple[str, ...]] = {
 }  # fmt: skip
 
 
-def translated(line: str, rules: str) -> str:
+def parsed(text: str) -> RuleFile:
+    """The rules of a file `my.toml`."""
+    return parse_rules(parse_toml(text.encode(), "my.toml"))
+
+
+def translated(line: str, rules: RuleFile) -> str:
     """The target of words of the small dictionary."""
     words = line.split()
     entries: list[Candidates] = [[(word, -float(n)) for n, word in enumerate(ENTRIES.get(w, (w,)))] for w in words]
@@ -30,7 +37,7 @@ def translated(line: str, rules: str) -> str:
     def features_of(target: str) -> dict[str, str]:
         return {"gender": GENDERS[target]} if target in GENDERS else {}
 
-    written = transferred(words, entries, features_of, parse_rules(rules, "test"))
+    written = transferred(words, entries, features_of, rules)
     assert sorted(each.place for each in written) == list(range(len(words)))
     return " ".join(each.text for each in written if each.text)
 
@@ -50,7 +57,7 @@ def translated(line: str, rules: str) -> str:
     ],
 )
 def test_the_built_in_rules_order_and_inflect(source: str, target: str) -> None:
-    assert translated(source, read_rules("en-de")) == target
+    assert translated(source, parse_rules(read_rules("en-de"))) == target
 
 
 HEAD = 'name = "test"\n[classes]\nA = ["a"]\nD = ["dog"]\nC = ["cat"]\n'
@@ -73,26 +80,48 @@ HEAD = 'name = "test"\n[classes]\nA = ["a"]\nD = ["dog"]\nC = ["cat"]\n'
     ],
 )  # fmt: skip
 def test_each_part_of_the_language(rules: str, target: str) -> None:
-    assert translated("a dog cat", HEAD + rules) == target
+    assert translated("a dog cat", parsed(HEAD + rules)) == target
+
+
+RULE = HEAD + '[[rules]]\nname = "turn"\n'
 
 
 @pytest.mark.parametrize(
     ("rules", "message"),
     [
-        ('name = "x"\n[[rules]]\nname = "y"\nmatch = ["a dog"]\n', "is not an element"),
-        ('name = "x"\nverbs = 1\n', "verbs"),
-        ("[classes]\n", "name"),
-        ("name = [", "test"),
+        ("verbs = 1\n" + HEAD, "my.toml:1: unknown key 'verbs'"),
+        ("[classes]\n", "missing key 'name'"),
+        ("name = [", "my.toml:1: not valid TOML"),
+        ('name = "x"\n[classes]\nDog = ["dog"]\n', "'Dog' is not a class"),
+        (HEAD + '[[tests]]\nclass = "n"\n', "my.toml:7: tests[0].class: 'n' is not a class"),
+        (RULE + 'match = ["a dog"]\n', "my.toml:6: rules[0]: rule 'turn': 'a dog' is not an element of match"),
+        (RULE + 'match = ["A?", "D*"]\n', "rule 'turn': all elements of match may be missing"),
+        (RULE + 'match = ["A", "N"]\n', "rule 'turn': no word has the class N; the classes are A, C, D, OTHER"),
+        (RULE + 'match = ["A", "D"]\norder = [2, 3]\n', "order names element 3; match has the elements 1 to 2"),
+        (RULE + 'match = ["A", "D"]\norder = [0]\n', "order names element 0"),
+        (RULE + 'match = ["A", "D"]\norder = [1, 1]\n', "order has an element twice"),
+        (RULE + 'match = ["A", "D"]\nas = "NP"\nhead = 3\n', "head names element 3"),
+        (RULE + 'match = ["A", "D"]\nhead = 2\n', "head needs `as`"),
+        (RULE + 'match = ["A", "D"]\nas = "np"\n', "'np' is not a class"),
+        (RULE + 'match = ["A"]\nset = [{ on = [2], case = "x" }]\n', "on in set names element 2"),
+        (RULE + 'match = ["A"]\nset = [{ on = "1", case = "x" }]\n', "expected a list of elements for on"),
+        (RULE + 'match = ["A"]\nset = [{ case = [1] }]\n', "expected text for case"),
+        (RULE + 'match = ["A"]\nset = [{ on = [1] }]\n', "sets nothing"),
+        (RULE + 'match = ["A"]\nset = [{ case = "@2" }]\n', "case = '@2' in set names element 2"),
+        (RULE + 'match = ["A"]\nset = [{ case = "@noun" }]\n', "'@noun' is not a reference"),
+        (RULE + 'match = ["A"]\nset = [{ class = "@1" }]\n', "'@1' is not a class"),
+        (HEAD + '[[forms]]\nclass = "A"\nby = ["case"]\nwords = { "m nom" = "ein" }\n', "forms of A: 'm nom'"),
+        (HEAD + '[[forms]]\nclass = "N"\nwords = { "" = "ein" }\n', "forms of N: no word has the class N"),
     ],
-)
-def test_mistakes_in_a_rule_file_are_named(rules: str, message: str) -> None:
-    with pytest.raises(UsageError, match=message):
-        parse_rules(rules, "test")
+)  # fmt: skip
+def test_mistakes_in_a_rule_file_are_named_with_their_rule(rules: str, message: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(message)):
+        parsed(rules)
 
 
 def test_rules_are_read_by_name_or_path(tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text('name = "mine"\n', encoding="utf-8")
-    assert parse_rules(read_rules(str(tmp_path / "mine.toml")), "mine").name == "mine"
+    assert parse_rules(read_rules(str(tmp_path / "mine.toml"))).name == "mine"
     with pytest.raises(UsageError, match="neither a built-in rule file \\(en-de\\) nor a file"):
         read_rules("nowhere")
 

@@ -99,6 +99,16 @@ def test_recipes_that_it_cannot_follow_are_refused(tmp_path: Path, changes: dict
         Planner(Document(), keys(tmp_path, **changes), TrainOptions(tmp_path / "run", quiet=True)).plan()
 
 
+def test_mistakes_in_a_rule_file_are_found_before_anything_is_prepared(run: Path, tmp_path: Path) -> None:
+    rules = write_lines(
+        tmp_path / "my.toml", ['name = "x"', "[[rules]]", 'name = "y"', 'match = ["OTHER"]', "order = [2]"]
+    )
+    wanted = {key: value for key, value in keys(run.parent).items() if not key.startswith("model.")}
+    wanted |= {"model.kind": "rule_based", "model.rules": str(rules)}
+    with pytest.raises(UsageError, match=r"my.toml:2: .* rule 'y': order names element 2"):
+        Planner(Document(), wanted, TrainOptions(tmp_path / "run", quiet=True)).plan()
+
+
 def test_the_commands_treat_it_as_any_translator(run: Path, tmp_path: Path) -> None:
     sources = [src for src, _ in pairs(6, seed=9)]
     src = write_lines(tmp_path / "test.aa", sources)
@@ -168,6 +178,16 @@ def test_a_glossary_determines_the_translation_of_its_terms(run: Path, tmp_path:
         assert answer["text"] == "Neuwort kan"
 
 
+def test_tags_stay_at_their_words_with_a_glossary(run: Path, tmp_path: Path) -> None:
+    page = write_lines(tmp_path / "page.html", ["<p>ba <b>ce</b></p>"])
+    glossary = write_lines(tmp_path / "terms.tsv", ["ce\tNeuwort"])
+    assert call("translate-file", run, page, "--glossary", glossary).out == "<p><b>Neuwort</b> kan</p>\n"
+    with serving([heed.load(run)]) as server:
+        terms = [{"source": "ce", "target": "Neuwort"}]
+        body = {"text": "<p>ba <b>ce</b></p>", "format": "html", "glossary": terms}
+        assert server.post("/api/translate", body).json["text"] == "<p><b>Neuwort</b> kan</p>"
+
+
 def test_its_table_goes_out_and_in(run: Path, tmp_path: Path) -> None:
     table, new = tmp_path / "table", tmp_path / "new"
     assert "phrase pairs" in call("export", run, "--to", "moses", "--out", table).err
@@ -193,6 +213,7 @@ def test_a_damaged_table_is_refused(run: Path, tmp_path: Path) -> None:
 
 def test_outputs_have_links_and_a_score_and_no_probabilities_of_tokens(run: Path) -> None:
     assert call("translate", run, "--alignment", stdin="ba ce\n").out == "0-1 1-0\tler kan\n"
+    assert call("translate", run, "--alignment", stdin="ba Xylophon\n").out == "0-1 1-0\tXylophon kan\n"
     record = json.loads(call("translate", run, "--json", stdin="ba ce\n").out)
     assert record["tokens"] == []
     assert record["score"] == record["log_prob"] < 0

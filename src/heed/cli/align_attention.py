@@ -67,6 +67,10 @@ def _links_of(
 
     loaded = heed.load(run)
     loaded.require("translate", "heed align")
+    if loaded.can("derive"):
+        raise UsageError(
+            f"{run} derives translations and has no attention, so it links only its own: heed translate --alignment."
+        )
     translator = loaded.translator
     chosen = None if head is None else _parsed(head)
     by_head: list[dict[tuple[int, int], list[tuple[int, int]]]] = []

@@ -72,10 +72,7 @@ class InputLines:
         """The prefix of each source, and the terms that the glossary requires for it."""
         glossary = self._glossary
         pairs = [() if glossary is None else glossary.pairs_for(self.normalise(source)) for source in sources]
-        return [
-            Constraints(prefix, tuple(target for _, target in own), tuple(match for match, _ in own))
-            for prefix, own in zip(prefixes, pairs, strict=True)
-        ]
+        return [Constraints.of(prefix, own) for prefix, own in zip(prefixes, pairs, strict=True)]
 
     def _pair(self, line: str) -> tuple[str, str]:
         """The source and the prefix of the next line."""

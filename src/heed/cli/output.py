@@ -69,10 +69,10 @@ class TranslationOutput:
         return record
 
     def _links(self, source: str, best: Hypothesis) -> str:
-        """Word links by the model's attention, in Pharaoh format."""
-        from heed.decoding.alignment import word_links
+        """Word links of the derivation or by the model's attention, in Pharaoh format."""
+        from heed.decoding.alignment import links_of_output
 
-        return " ".join(f"{i}-{j}" for i, j in word_links(self.loaded.translator, source, best.text))
+        return " ".join(f"{i}-{j}" for i, j in links_of_output(self.loaded.translator, source, best))
 
 
 @dataclass

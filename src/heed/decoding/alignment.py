@@ -1,8 +1,8 @@
-"""Word alignment by a model's cross-attention, or by its derivations."""
+"""Word alignment by a model's cross-attention."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from jaxtyping import Float
@@ -10,6 +10,7 @@ from torch import Tensor
 
 from heed.core.errors import UsageError
 from heed.decoding.cross_attention import attention_by_block, cross_attention
+from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.line_translator import LineTranslator
 from heed.decoding.sentences import MAX_CHARACTERS
 from heed.decoding.translator import ModelTranslator
@@ -24,27 +25,27 @@ def mean_attention(translator: ModelTranslator, source: str, target: str) -> Flo
 def word_links(translator: LineTranslator, source: str, target: str) -> list[tuple[int, int]]:
     """Word alignment: (source word, target word) links, words separated by white space and counted from 0.
 
-    A translator that derives links the words inside its phrases. For any other, cross-attention under teacher forcing,
-    averaged over the heads and blocks of the decoder's second half, is summed over the tokens of a source word and
-    averaged over those of a target word; each target word links to its strongest source word. A line that is
-    translated in sentences has no links.
+    Cross-attention under teacher forcing, averaged over the heads and blocks of the decoder's second half, is summed
+    over the tokens of a source word and averaged over those of a target word; each target word links to its strongest
+    source word. A line that is translated in sentences has no links, and neither has one that a translator without
+    attention did not link itself (`Hypothesis.links`).
     """
     merging = _Merging.of(translator, source, target)
-    if merging is None:
+    if merging is None or not isinstance(translator, ModelTranslator):
         return []
-    if (derived := translator.derived_links(source, target)) is not None:
-        return merging.words_of(derived)
-    assert isinstance(translator, ModelTranslator)
     return merging.links(mean_attention(translator, source, target))
 
 
-def head_links(translator: LineTranslator, source: str, target: str) -> dict[tuple[int, int], list[tuple[int, int]]]:
+def links_of_output(translator: LineTranslator, source: str, output: Hypothesis) -> Sequence[tuple[int, int]]:
+    """The word alignment of a source and an output: that of its derivation, or by attention (`word_links`)."""
+    return word_links(translator, source, output.text) if output.links is None else output.links
+
+
+def head_links(translator: ModelTranslator, source: str, target: str) -> dict[tuple[int, int], list[tuple[int, int]]]:
     """As `word_links`, from each head of cross-attention alone, by its block and number, counted from 1.
 
     Raises UsageError for a model without such attention.
     """
-    if not isinstance(translator, ModelTranslator):
-        raise UsageError("this translator derives its links and has no attention: leave out --head and --heads.")
     trace, _, _ = translator.trace(source, target)
     merging = _Merging.of(translator, source, target)
     heads = {
@@ -73,11 +74,6 @@ class _Merging:
         if not any(word is not None for word in src_words) or len(source) > MAX_CHARACTERS:
             return None
         return cls(_by_word(src_words), _by_word(tgt_words))
-
-    def words_of(self, links: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-        """The links between words of links between tokens."""
-        src, tgt = ({token: word for word, tokens in side.items() for token in tokens} for side in (self.src, self.tgt))
-        return sorted({(src[i], tgt[j]) for i, j in links if i in src and j in tgt})
 
     def links(self, weights: Float[Tensor, "T S"]) -> list[tuple[int, int]]:
         """The strongest source word of each target word."""

@@ -8,7 +8,6 @@ that it imports do without PyTorch.
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import replace
@@ -19,9 +18,11 @@ from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.line_translator import LineTranslator
 from heed.decoding.options import Constraints, Request, SearchOptions
 from heed.decoding.output_checks import OutputChecks
+from heed.decoding.phrases import Glossary
 from heed.statistical.derivation import Derivation, Derives, Forced
 from heed.text.normalise import Normaliser
 from heed.text.tokenizers import Tokenizer
+from heed.text.tokenizers.byte_level import words_of_pieces
 
 _REFUSED = (
     "sample", "diversity", "coverage_penalty", "min_tokens", "min_ratio", "max_tokens", "no_repeat", "ban",
@@ -66,33 +67,42 @@ class DerivationEngine:
             for request in requests
         }
         return {
-            request: [Hypothesis(each.ids, each.score, each.score) for each in derivations]
+            request: [
+                Hypothesis(each.ids, each.score, each.score, links=self._word_links(request.source, each))
+                for each in derivations
+            ]
             for request, derivations in found.items()
         }
 
     def _forced(self, request: Request) -> list[Forced]:
-        """The parts of the source that required terms translate. Raises UsageError for terms of unknown places."""
-        if len(request.term_sources) != len(request.terms):
-            raise UsageError(
-                "a required term: this translator must know what it translates in the source. Give it in a glossary."
-            )
+        """The parts of the source that required terms translate. Raises UsageError for a term without a place."""
+        if not request.terms:
+            return []
         parts = self._src_tokenizer.bytes_of(request.source)
         ends = list(accumulate(map(len, parts)))
-        text = b"".join(parts)
+        text = b"".join(parts).decode()
         forced: list[Forced] = []
-        for source, ids in zip(
-            request.term_sources, self._tgt_tokenizer.encode([f" {t}" for t in request.terms]), strict=True
-        ):
-            for match in re.finditer(re.escape(source.encode()), text):
-                begin, end = bisect_right(ends, match.start()), bisect_left(ends, match.end()) + 1
-                if all(end <= part.begin or part.end <= begin for part in forced):
-                    forced.append(Forced(begin, end, tuple(ids)))
-                    break
-            else:
-                raise UsageError(
-                    f"the source of the required term {source!r} is not in the line, or is part of another term."
-                )
+        missing = set(request.terms)
+        for first, last, target in Glossary(dict(request.term_pairs)).matches(text):
+            places = (len(text[:place].encode()) for place in (first, last))
+            begin, end = bisect_right(ends, next(places)), bisect_left(ends, next(places)) + 1
+            if not forced or forced[-1].end <= begin:
+                space = " " if not begin or parts[begin].startswith(b" ") else ""
+                forced.append(Forced(begin, end, tuple(self._tgt_tokenizer.encode([space + target])[0])))
+                missing.discard(target)
+        if missing:
+            raise UsageError(
+                f"the required term {min(missing)!r}: this translator must know what it translates in the line. Give "
+                "it in a glossary, with a source that is in the line and is not part of another term."
+            )
         return forced
+
+    def _word_links(self, source: Sequence[int], derivation: Derivation) -> tuple[tuple[int, int], ...]:
+        """The links between the words of a source and of what was derived from it."""
+        src = words_of_pieces(self._src_tokenizer.bytes_of(source))
+        tgt = words_of_pieces(self._tgt_tokenizer.bytes_of(derivation.ids))
+        linked = {(src[i], tgt[j]) for i, j in derivation.links}
+        return tuple(sorted((i, j) for i, j in linked if i is not None and j is not None))
 
 
 class DerivingTranslator(LineTranslator):
@@ -111,9 +121,11 @@ class DerivingTranslator(LineTranslator):
     ) -> list[Request]:
         """As those of other translators, with what required terms translate."""
         requests = super().requests(lines, constraints, banned)
+        if constraints is None:
+            return requests
         return [
-            replace(request, term_sources=own.sources) if request.terms else request
-            for request, own in zip(requests, constraints or [Constraints()] * len(requests), strict=True)
+            replace(request, term_pairs=tuple(zip(own.sources, map(self.normaliser.apply, own.terms), strict=False)))
+            for request, own in zip(requests, constraints, strict=True)
         ]
 
     def _search(self, requests: Sequence[Request], options: SearchOptions) -> dict[Request, Hypothesis]:
@@ -124,13 +136,3 @@ class DerivingTranslator(LineTranslator):
         """The best derivations of a line, without output checks."""
         [request] = self.requests([line], None)
         return self.engine.model.derive(request.source, width, number) if request.source else []
-
-    def derived_links(self, source: str, target: str) -> list[tuple[int, int]]:
-        """The links of the best derivation that gives this target; none if no derivation does."""
-        best = self.derivations(source, _WIDTH, _NUMBER)
-        texts = self.detokenizer.texts([each.ids for each in best])
-        return next((list(each.links) for each, text in zip(best, texts, strict=True) if text == target), [])
-
-
-_WIDTH, _NUMBER = 100, 10
-"""Of the search for links."""

@@ -154,10 +154,6 @@ class LineTranslator:
         """Steps towards the required terms: the beam is wider by as many hypotheses."""
         return 0
 
-    def derived_links(self, source: str, target: str) -> list[tuple[int, int]] | None:
-        """(source, target) tokens that correspond in a derivation; None for a translator that does not derive."""
-        return None
-
     # --- ranking and output checks -----------------------------------------------------------------------
 
     def best_of(self, hypotheses: Sequence[Hypothesis], options: SearchOptions) -> Hypothesis:

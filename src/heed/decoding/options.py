@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -166,7 +167,12 @@ class Constraints:
     terms: tuple[str, ...] = ()
     """Words and phrases that it must contain, exactly as written (see `constraints.py`)."""
     sources: tuple[str, ...] = ()
-    """What each term translates in the line, where a glossary says it."""
+    """What each term translates in the line, where a glossary says it; a term may have several."""
+
+    @staticmethod
+    def of(prefix: str, pairs: Sequence[tuple[str, str]]) -> Constraints:
+        """From what is translated in the line, and the term for it."""
+        return Constraints(prefix, tuple(target for _, target in pairs), tuple(source for source, _ in pairs))
 
 
 @dataclass(frozen=True, order=True)
@@ -178,8 +184,8 @@ class Request:
     prefix: tuple[int, ...] = ()
     """Token ids that the output begins with; for a language model the prompt."""
     terms: tuple[str, ...] = ()
-    term_sources: tuple[str, ...] = ()
-    """What each term translates in the source; only for searches that ask for it."""
+    term_pairs: tuple[tuple[str, str], ...] = ()
+    """What is translated in the source, and the term for it; only for searches that ask for it."""
     draw: int = 0
     """For a language model: the number of this sample among those of the same prompt."""
 

@@ -93,21 +93,14 @@ class Glossary:
 
     def terms_for(self, source: str) -> tuple[str, ...]:
         """The target terms that a source line requires, in the order of its terms, each once."""
-        return tuple(target for _, target in self.pairs_for(source))
+        return tuple(dict.fromkeys(target for _, target in self.pairs_for(source)))
 
     def pairs_for(self, source: str) -> tuple[tuple[str, str], ...]:
-        """As `terms_for`, each after the source term as the line writes it first."""
-        sources: dict[str, str] = {}
-        for match, target in self._matches(source):
-            sources.setdefault(target, match)
-        return tuple((match, target) for target, match in sources.items())
+        """The source terms as the line writes them, in their order, each way once and with its target."""
+        return tuple(dict.fromkeys((source[begin:end], target) for begin, end, target in self.matches(source)))
 
-    def matches_in(self, source: str) -> tuple[str, ...]:
-        """The source terms as the line writes them, in their order, each once."""
-        return tuple(dict.fromkeys(match for match, _ in self._matches(source)))
-
-    def _matches(self, source: str) -> Iterator[tuple[str, str]]:
-        """Each term of a line as it is written there, and its target."""
+    def matches(self, source: str) -> Iterator[tuple[int, int, str]]:
+        """Begin and end of each term in a line, and its target. They do not overlap."""
         folded, start = lowered(source), 0
         while start < len(source):
             match = self._match_at(source, folded, start)
@@ -115,7 +108,7 @@ class Glossary:
                 start += 1
             else:
                 term, target = match
-                yield source[start : start + len(term)], target
+                yield start, start + len(term), target
                 start += len(term)
 
     def _match_at(self, source: str, folded: str, start: int) -> tuple[str, str] | None:

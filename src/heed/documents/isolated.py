@@ -72,7 +72,7 @@ class _Models:
         self, step: Step, texts: Sequence[str], options: SearchOptions, constraints: Sequence[Constraints] | None,
         watch: Watch | None = None,
     ) -> list[Hypothesis]:  # fmt: skip
-        """The best hypotheses, with texts alone."""
+        """The best hypotheses, with texts and links alone."""
         terms: list[_Terms] = (
             [(each.terms, each.sources) for each in constraints] if constraints else [((), ())] * len(texts)
         )
@@ -83,7 +83,8 @@ class _Models:
             answer = self.ask(
                 "translate", int(step.name), texts=[key[0] for key in some], terms=[key[1] for key in some]
             )
-            outputs.update((key, Hypothesis((), 0.0, 0.0, text=text)) for key, text in zip(some, answer, strict=True))
+            for key, (text, links) in zip(some, answer, strict=True):
+                outputs[key] = Hypothesis((), 0.0, 0.0, text=text, links=links and tuple((i, j) for i, j in links))
         return [outputs[key] for key in keys]
 
     def links(self, step: Step, pairs: Sequence[tuple[str, str]]) -> list[Links]:

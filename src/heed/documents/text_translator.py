@@ -150,22 +150,24 @@ class TextTranslator:
             of_step = partial.renumbered(dict(enumerate(with_letters))) if partial and is_last else None
             hypotheses = self._through(step, texts, terms, is_last, of_step)
             for number, hypothesis in zip(with_letters, hypotheses, strict=True):
-                sentences[number] = Sentence((*sentences[number].texts, hypothesis.text), hypothesis)
+                before = sentences[number]
+                links = (*before.links, hypothesis.links)
+                sentences[number] = Sentence((*before.texts, hypothesis.text), hypothesis, links)
         return sentences
 
-    def _terms(self, texts: tuple[str, ...], is_last: bool) -> dict[str, str]:
-        """What the next output must contain: kept terms, and in the last output the glossary's translations.
+    def _terms(self, texts: tuple[str, ...], is_last: bool) -> list[tuple[str, str]]:
+        """What is translated, and what the next output must contain for it.
 
-        Each with what it translates in the source.
+        These are kept terms, and in the last output the glossary's translations.
         """
         self.searcher.check()
         normalise = self.path[-1].translator.normaliser.apply  # as the terms are
-        kept = self._kept.matches_in(normalise(texts[-1])) if self._kept else ()
+        kept = dict(self._kept.pairs_for(normalise(texts[-1]))) if self._kept else {}
         pairs = self._glossary.pairs_for(normalise(texts[0])) if is_last and self._glossary else ()
-        return {term: term for term in kept} | {target: match for match, target in pairs if target not in kept}
+        return [*((term, term) for term in kept), *(pair for pair in pairs if pair[1] not in kept)]
 
     def _through(
-        self, step: Step, texts: Sequence[str], terms: Sequence[Mapping[str, str]], is_last: bool,
+        self, step: Step, texts: Sequence[str], terms: Sequence[Sequence[tuple[str, str]]], is_last: bool,
         partial: Partial | None,
     ) -> list[Hypothesis]:  # fmt: skip
         """Translate with one model, again without placeholders where some were lost."""
@@ -173,7 +175,7 @@ class TextTranslator:
         prefix = self.options.prefix if is_last else ""
         constraints = None
         if prefix or any(terms):
-            constraints = [Constraints(prefix, tuple(each), tuple(each.values())) for each in terms]
+            constraints = [Constraints.of(prefix, pairs) for pairs in terms]
         outputs = self._translate(step, texts, options, constraints, partial)
         broken = [n for n, hypothesis in enumerate(outputs) if not are_kept(texts[n], hypothesis.text)]
         if broken:
@@ -202,9 +204,9 @@ class TextTranslator:
         parts = [without_placeholders(text) for text in texts]
         outputs = self._translate(step, [plain for plain, _ in parts], options, constraints)
         pairs = [(plain, hypothesis.text) for (plain, _), hypothesis in zip(parts, outputs, strict=True)]
-        links = self._links_of(step, pairs)
+        links = self._links_of(step, pairs, [hypothesis.links for hypothesis in outputs])
         return [
-            replace(hypothesis, text=insert_tags(tags, plain, hypothesis.text, of_pair), alternatives=())
+            replace(hypothesis, text=insert_tags(tags, plain, hypothesis.text, of_pair), links=None, alternatives=())
             for (plain, tags), hypothesis, of_pair in zip(parts, outputs, links, strict=True)
         ]
 
@@ -215,18 +217,25 @@ class TextTranslator:
         if not self.path:
             return [_identity(sentence.texts[0]) for sentence in sentences]
         links, *others = (
-            self._links_of(step, [_texts_around(sentence.texts, number) for sentence in sentences])
+            self._links_of(
+                step,
+                [_texts_around(sentence.texts, number) for sentence in sentences],
+                [sentence.links[number] if sentence.links else None for sentence in sentences],
+            )
             for number, step in enumerate(self.path)
         )
         for following in others:
             links = [_composed(a, b) for a, b in zip(links, following, strict=True)]
         return links
 
-    def _links_of(self, step: Step, pairs: Sequence[tuple[str, str]]) -> list[Links]:
-        links: list[Links] = []
-        for begin in range(0, len(pairs), ALIGNED_AT_ONCE):
-            links += self.searcher.links(step, pairs[begin : begin + ALIGNED_AT_ONCE])
-        return links
+    def _links_of(self, step: Step, pairs: Sequence[tuple[str, str]], known: Sequence[Links | None]) -> list[Links]:
+        """Word links of texts and one model's translations, where they are not known from its search."""
+        unknown = [pair for pair, links in zip(pairs, known, strict=True) if links is None]
+        found: list[Links] = []
+        for begin in range(0, len(unknown), ALIGNED_AT_ONCE):
+            found += self.searcher.links(step, unknown[begin : begin + ALIGNED_AT_ONCE])
+        rest = iter(found)
+        return [next(rest) if links is None else links for links in known]
 
 
 def _identity(text: str) -> Links:

@@ -86,6 +86,8 @@ class Sentence:
     """In the source language, the intermediate ones, and the target language."""
     hypothesis: Hypothesis | None = None
     """None for text that no model translates: punctuation, numbers, or a text already in the target language."""
+    links: tuple[Links | None, ...] = ()
+    """Word links of each model's output to the text before it, where its search has linked them."""
     start: int = 0
     """Its first character in the text."""
 

@@ -40,14 +40,17 @@ class System:
     """Search options of the run."""
     members: Sequence[Run] = ()
     """The runs of an ensemble."""
+    links: Sequence[Sequence[tuple[int, int]] | None] = ()
+    """Word links of the outputs, where the search of the run has linked them."""
 
 
 def translated(run: Run, test: HeldOut, options: SearchOptions, quiet: bool = False) -> System:
     """A run's translations of a test set."""
     message(f"translating {test.label} with {run.folder}", quiet)
     translator = run.predictor.line_translator(with_tokens=False)
-    outputs = [hypothesis.text for hypothesis in translator.translate(test.sources, options)]
-    return System(str(run.folder), outputs, run, options)
+    hypotheses = translator.translate(test.sources, options)
+    outputs, links = [each.text for each in hypotheses], [each.links for each in hypotheses]
+    return System(str(run.folder), outputs, run, options, links=links)
 
 
 def translated_by_ensemble(
@@ -138,7 +141,7 @@ def evaluate_outputs(
                 words_as=f"words as tok:{training.tokenizer} cuts them; {rare}" if training else "",
                 words_of=words_of,
                 num_rows=len(test.rows),
-                worst=worst_sentences(system.run, system.outputs, test, chrf, num_worst) if num_worst else (),
+                worst=worst_sentences(system, test, chrf, num_worst) if num_worst else (),
                 members=system.members,
             )
         )
@@ -188,19 +191,18 @@ def ranked(test: HeldOut, outputs: Sequence[str], chrf: Sequence[float]) -> list
     return [ScoredSentence(i + 1, chrf[i], test.rows[i][0], outputs[i], test.rows[i][-1]) for i in order]
 
 
-def worst_sentences(
-    run: Run | None, outputs: Sequence[str], test: HeldOut, chrf: Sequence[float], number: int
-) -> list[ScoredSentence]:
-    """The `number` worst sentences; for a run, with the word links of its attention."""
-    worst = ranked(test, outputs, chrf)[:number]
-    return [_aligned(run, sentence) for sentence in worst] if run else worst
+def worst_sentences(system: System, test: HeldOut, chrf: Sequence[float], number: int) -> list[ScoredSentence]:
+    """The `number` worst sentences; for a run, with the word links of its derivations or its attention."""
+    worst = ranked(test, system.outputs, chrf)[:number]
+    return [_aligned(system.run, sentence, system.links) for sentence in worst] if system.run else worst
 
 
-def _aligned(run: Run, sentence: ScoredSentence) -> ScoredSentence:
+def _aligned(run: Run, sentence: ScoredSentence, links: Sequence[Sequence[tuple[int, int]] | None]) -> ScoredSentence:
     source, output = (run.recipe.data.normaliser.apply(text) for text in (sentence.source, sentence.output))
     if not (source.strip() and output.strip()):
         return sentence
-    pairs = word_links(run.predictor.translator, source, output)
+    known = links[sentence.line - 1] if links else None
+    pairs = word_links(run.predictor.translator, source, output) if known is None else known
     words = source.split(), output.split()
     return replace(
         sentence,

@@ -50,6 +50,5 @@ def _model_of(run: Run) -> Any:
 
 
 def _forms(run: Run, model: Any) -> WordForms:
-    tokenizer = run.tokenizers["tgt"]
-    texts = [part.decode(errors="ignore") for part in tokenizer.bytes_of(range(len(tokenizer.vocabulary)))]
+    texts = run.tokenizers["tgt"].texts()
     return WordForms(texts, model.translator.language.log_probs_of[: len(texts)])

@@ -185,6 +185,11 @@ class DerivingModel(Model):
         """Estimate everything, and tune the weights."""
         self.hold(self.estimated(bitext))
 
+    @classmethod
+    def require_usable(cls, config: Any) -> None:
+        """Raise UsageError, before anything is prepared, for settings that nothing can be estimated with."""
+        return
+
     @abstractmethod
     def estimated(self, bitext: Bitext) -> Any:
         """A translator that is estimated from sentence pairs."""

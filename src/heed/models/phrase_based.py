@@ -8,7 +8,6 @@ from typing import Any, Literal
 from heed.models.model import DerivingModel, ModelConfig
 from heed.statistical.derivation import Bitext
 from heed.statistical.phrases.features import FEATURES
-from heed.statistical.phrases.search import Limits
 from heed.statistical.phrases.settings import PhraseSettings
 from heed.statistical.phrases.training import estimate_translator
 from heed.statistical.phrases.translator import PhraseTranslator
@@ -37,9 +36,8 @@ class PhraseBased(DerivingModel):
 
     def restored(self, arrays: Mapping[str, Any]) -> PhraseTranslator:
         ids, config = self.vocabularies, self.config
-        limits = Limits(config.tuning_width, config.stack_threshold, config.distortion_limit)
         return PhraseTranslator.from_arrays(
-            arrays, ids.tgt_size, ids.bos_id, ids.eos_id, config.options_per_phrase, limits
+            arrays, ids.tgt_size, ids.bos_id, ids.eos_id, config.options_per_phrase, config.limits
         )
 
     def weights_by_name(self) -> dict[str, float]:

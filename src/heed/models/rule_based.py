@@ -9,7 +9,7 @@ from heed.core.config import KeyOf
 from heed.models.model import DerivingModel, ModelConfig
 from heed.statistical.alignment import ALIGNERS
 from heed.statistical.derivation import Bitext
-from heed.statistical.rules.rule_file import read_rules
+from heed.statistical.rules.rule_file import parse_rules, read_rules
 from heed.statistical.rules.translator import WEIGHTS, RuleTranslator, estimate_rule_translator
 
 
@@ -34,6 +34,10 @@ class RuleBased(DerivingModel):
     Config = RuleBasedConfig
     config: RuleBasedConfig
     papers = "transfer by rules, with a dictionary from word alignments (Och & Ney 2003)"
+
+    @classmethod
+    def require_usable(cls, config: Any) -> None:
+        parse_rules(read_rules(config.rules))
 
     def estimated(self, bitext: Bitext) -> RuleTranslator:
         return estimate_rule_translator(bitext, read_rules(self.config.rules), self.config.aligner)

@@ -1,7 +1,7 @@
 """Derivations: translations with the steps that made them, from translators that search by themselves.
 
 A translator that derives (`Derives`) is estimated from a `Bitext` and has no P(w_t | w_<t): its score is of a whole
-derivation. `heed.decoding.derivation_engine` makes it a searcher like any other.
+derivation. `heed.decoding.deriving_translator` makes it a searcher like any other.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Pair = tuple[Sequence[int], Sequence[int]]
 
 
 @dataclass(frozen=True)
-class Step:
+class DerivationStep:
     """A part of the source that became a part of the target."""
 
     source: tuple[int, int]
@@ -37,7 +37,7 @@ class Derivation:
     ids: tuple[int, ...]
     """The tokens of the target."""
     score: float
-    steps: tuple[Step, ...]
+    steps: tuple[DerivationStep, ...]
     """In the order of the target."""
     links: tuple[tuple[int, int], ...] = ()
     """(source, target) tokens that correspond."""
@@ -68,6 +68,15 @@ class Forced:
 def by_words(forced: Sequence[Forced], begins: Sequence[int]) -> list[Forced]:
     """The same parts by words, of which each begins at the token `begins`; a part has each word that it touches."""
     return [Forced(bisect_right(begins, part.begin) - 1, bisect_left(begins, part.end), part.ids) for part in forced]
+
+
+def every_link(begins: Sequence[int], begin: int, end: int) -> list[tuple[int, int]]:
+    """Links from each word of a part of the source to the target tokens from `begin` to `end`.
+
+    `begins`: where each of its words begins, and where the last one ends. A word links by its last token: before that,
+    one that is spelled may have a space.
+    """
+    return [(after - 1, j) for after in begins[1:] for j in range(begin, end)]
 
 
 class Derives(Protocol):

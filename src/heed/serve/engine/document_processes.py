@@ -152,4 +152,4 @@ def _answer(searcher: Searcher, path: Sequence[Step], options: TranslateOptions,
         step, message["texts"], options.search_options(step.options, is_last),
         constraints if any(each.terms for each in constraints) else None,
     )  # fmt: skip
-    return [hypothesis.text for hypothesis in outputs]
+    return [(hypothesis.text, hypothesis.links) for hypothesis in outputs]

@@ -7,18 +7,17 @@ capitalised if that of its source was. A word that the vocabulary does not have 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from heed.core.errors import DataError
 from heed.statistical.predictor import Bools, Ints, starts
+from heed.statistical.saved_arrays import Arrays, read_bounds, read_numbers
 
 _SPACE, _LETTER = 1, 2
-_NAMES = ("inner", "is_capital", "spells", "outer_bounds", "outer_ids")
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +37,7 @@ class SentenceCase:
     @classmethod
     def of(cls, tokenizer: Any, sentences: Sequence[Sequence[int]]) -> SentenceCase:
         """From the words of a lossless tokenizer and from sentences that it encoded."""
-        texts = [part.decode(errors="ignore") for part in tokenizer.bytes_of(range(len(tokenizer.vocabulary)))]
+        texts = tokenizer.texts()
         size = len(texts)
         inside = np.zeros(size, dtype=np.int64)
         for ids in sentences:
@@ -108,21 +107,20 @@ class SentenceCase:
 
     def arrays(self) -> dict[str, NDArray[np.generic]]:
         """The arrays to save."""
-        return {name: getattr(self, name) for name in _NAMES}
+        return {each.name: getattr(self, each.name) for each in fields(self)}
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[np.generic]], num_words: int) -> SentenceCase:
+    def from_arrays(cls, arrays: Arrays, num_words: int) -> SentenceCase:
         """Read what `arrays` returned. Raises DataError for anything else."""
-        if missing := [name for name in _NAMES if name not in arrays]:
-            raise DataError(f"not the forms of words: {missing[0]!r} is missing.")
-        inner, capital, spells, bounds, ids = (np.asarray(arrays[name]).astype(np.int64) for name in _NAMES)
-        sizes = len(inner) == len(capital) == len(spells) == num_words and len(bounds) == 2 * num_words + 1
-        words = np.concatenate([inner, ids])
-        if not sizes or ((words < 0) | (words >= num_words)).any():
-            raise DataError("the forms of words are not those of this vocabulary.")
-        if bounds[0] != 0 or bounds[-1] != len(ids) or (np.diff(bounds) < 0).any():
-            raise DataError("the forms of words are not those of this vocabulary.")
-        return cls(inner, capital.astype(np.bool_), spells, bounds, ids)
+        what = "the forms of words of this vocabulary"
+        outer_ids = read_numbers(arrays, "outer_ids", what, num_words)
+        return cls(
+            read_numbers(arrays, "inner", what, num_words, num_words),
+            read_numbers(arrays, "is_capital", what, 2, num_words).astype(np.bool_),
+            read_numbers(arrays, "spells", what, _LETTER + 1, num_words),
+            read_bounds(arrays, "outer_bounds", what, 2 * num_words, len(outer_ids)),
+            outer_ids,
+        )
 
 
 def _spells(tokenizer: Any) -> Ints:

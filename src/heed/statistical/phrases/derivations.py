@@ -20,7 +20,7 @@ from heed.statistical.predictor import Floats, Ints
 
 
 @dataclass(frozen=True)
-class Step:
+class PhraseApplication:
     """A source phrase that became a target phrase; the last step is the end of the sentence."""
 
     begin: int
@@ -34,12 +34,12 @@ class Step:
 
 
 @dataclass(frozen=True, eq=False)
-class Derivation:
+class PhraseDerivation:
     """A translation, how it came about, and its score."""
 
     target: tuple[int, ...]
     score: float
-    steps: tuple[Step, ...]
+    steps: tuple[PhraseApplication, ...]
 
     @property
     def features(self) -> Floats:
@@ -68,7 +68,7 @@ class BestDerivations:
         self._nodes: dict[tuple[int, int], _Node] = {}
         self._firsts = np.array([stack.first for stack in graph.stacks])
 
-    def __iter__(self) -> Iterator[Derivation]:
+    def __iter__(self) -> Iterator[PhraseDerivation]:
         """All derivations that the search kept."""
         last = len(self.graph.stacks) - 1
         ends = self.graph.ends.tolist()
@@ -127,7 +127,7 @@ class BestDerivations:
         stack: Stack = self.graph.stacks[key[0]]
         return float(stack.ways.scores[stack.bounds[key[1]]])
 
-    def _derivation(self, key: tuple[int, int], rank: int, score: float) -> Derivation:
+    def _derivation(self, key: tuple[int, int], rank: int, score: float) -> PhraseDerivation:
         end = float(self.graph.end_language[key[1]])
         places: list[tuple[int, int]] = []
         while key[0]:
@@ -135,9 +135,9 @@ class BestDerivations:
             places.append((key[0], way))
             key, rank = self._parent(key[0], way), above
         steps = self._steps(places[::-1], end)
-        return Derivation(tuple(word for step in steps for word in step.target), score, steps)
+        return PhraseDerivation(tuple(word for step in steps for word in step.target), score, steps)
 
-    def _steps(self, places: list[tuple[int, int]], end_language: float) -> tuple[Step, ...]:
+    def _steps(self, places: list[tuple[int, int]], end_language: float) -> tuple[PhraseApplication, ...]:
         options = self.graph.options
         ways = [(self.graph.stacks[level].ways, way) for level, way in places]
         chosen = np.array([each.options[way] for each, way in ways])
@@ -152,11 +152,11 @@ class BestDerivations:
         for place, (option, turn) in enumerate(zip(chosen.tolist(), turns, strict=False)):
             features[place, BEFORE + turn] = options.turns[option, turn]
             features[place, AFTER + turns[place + 1]] = options.turns[option, AFTER - BEFORE + turns[place + 1]]
-        end = Step(options.num_words, options.num_words, (), COPIED, tuple(features[-1].tolist()))
+        end = PhraseApplication(options.num_words, options.num_words, (), COPIED, tuple(features[-1].tolist()))
         return (*(self._step(option, row) for option, row in zip(chosen.tolist(), features, strict=False)), end)
 
-    def _step(self, option: int, features: Ints | Floats) -> Step:
+    def _step(self, option: int, features: Ints | Floats) -> PhraseApplication:
         options = self.graph.options
         target = tuple(options.words[option, : options.lengths[option]].tolist())
         begin, end = int(options.begins[option]), int(options.ends[option])
-        return Step(begin, end, target, int(options.rows[option]), tuple(features.tolist()))
+        return PhraseApplication(begin, end, target, int(options.rows[option]), tuple(features.tolist()))

@@ -11,10 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from heed.statistical.alignment.pairs import Links
 from heed.statistical.predictor import Ints
 
-Links = frozenset[tuple[int, int]]
-"""(source, target) positions of linked words, counted from 0."""
 Span = tuple[int, int, int, int]
 """Begin and end of the source, begin and end of the target; ends are exclusive."""
 MONOTONE, SWAP, DISCONTINUOUS = range(3)

@@ -12,18 +12,21 @@ from __future__ import annotations
 
 import html
 import math
+import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
 from heed.core.errors import DataError
 from heed.statistical.phrases.phrase_ids import PhraseTree, number_phrases
-from heed.statistical.phrases.table import MOST_LINKED, NUM_ORIENTATIONS, TABLE_FEATURES, PhraseTable
+from heed.statistical.phrases.table import MOST_LINKED, MOST_OCCURRENCES, NUM_ORIENTATIONS, TABLE_FEATURES, PhraseTable
 from heed.statistical.predictor import Floats, Ints, starts
 
 SEPARATOR = " ||| "
+_NUM_PARTS = 5
+"""Those of a line that are read."""
 JOINED, SPACED = "\uffed", "\uffee"
 _ESCAPED = str.maketrans({
     "&": "&amp;", "|": "&#124;", "<": "&lt;", ">": "&gt;", "'": "&apos;", '"': "&quot;", "[": "&#91;", "]": "&#93;",
@@ -93,6 +96,7 @@ class _Rows:
     features: list[list[float]]
     links: list[int]
     counts: list[int]
+    pairs: set[tuple[tuple[int, ...], tuple[int, ...]]] = field(default_factory=set)
 
 
 def read_table(lines: Iterable[str], forms: WordForms, name: str) -> tuple[PhraseTable, int]:
@@ -105,10 +109,10 @@ def read_table(lines: Iterable[str], forms: WordForms, name: str) -> tuple[Phras
     for number, line in enumerate(lines, start=1):
         try:
             num_unknown += not _add(line, forms, rows)
-        except (ValueError, IndexError) as error:
+        except ValueError as error:
             raise DataError(
-                f"{name}:{number}: not a line of a phrase table: {line!r:.80}. Expected source ||| target ||| four "
-                f"probabilities above 0 ||| links, with phrases of at most {MOST_LINKED} words."
+                f"{name}:{number}: not a line of a phrase table: {error}, in {line!r:.80}. Expected source ||| target "
+                f"||| four probabilities above 0 ||| links ||| counts, with phrases of at most {MOST_LINKED} words."
             ) from error
     if not rows.sources:
         raise DataError(f"{name} has no phrase pair with words of the run's vocabulary.")
@@ -116,25 +120,49 @@ def read_table(lines: Iterable[str], forms: WordForms, name: str) -> tuple[Phras
 
 
 def _add(line: str, forms: WordForms, rows: _Rows) -> bool:
-    """Add a line; returns whether the vocabulary has all its words."""
-    source, target, scores, *more = (field.strip() for field in line.split("|||"))
+    """Add a line; returns whether the vocabulary has all its words. Raises ValueError for another format."""
+    source, target, scores, links, counts, *_ = (*(part.strip() for part in line.split("|||")), *[""] * _NUM_PARTS)
     ids = [[forms.id(word) for word in side.split()] for side in (source, target)]
-    features = [math.log(float(score)) for score in scores.split()[: len(TABLE_FEATURES)]]
-    links = [tuple(map(int, link.split("-"))) for link in more[0].split()] if more else []
-    counts = [float(count) for count in more[1].split()] if len(more) > 1 else []
-    if len(features) != len(TABLE_FEATURES) or not all(0 < len(side) <= MOST_LINKED for side in ids):
-        raise ValueError("another number of words or scores")
-    if any(not (0 <= i < len(ids[0]) and 0 <= j < len(ids[1])) for i, j in links):
-        raise ValueError("a link that leads out of the phrases")
-    known = [[id for id in side if id is not None] for side in ids]
+    if not all(0 < len(side) <= MOST_LINKED for side in ids):
+        raise ValueError(f"phrases of {len(ids[0])} and {len(ids[1])} words")
+    features = [math.log(_number(score)) for score in scores.split()[: len(TABLE_FEATURES)]]
+    if len(features) != len(TABLE_FEATURES):
+        raise ValueError(f"{len(features)} probabilities")
+    linked = [_link(link, len(ids[0]), len(ids[1])) for link in links.split()]
+    count = max(1, round(_number(counts.split()[2], may_be_0=True))) if len(counts.split()) > 2 else 1
+    if count > MOST_OCCURRENCES:
+        raise ValueError(f"the pair's count is {count:.3g}, and at most {MOST_OCCURRENCES:,} is allowed")
+    known = [tuple(id for id in side if id is not None) for side in ids]
     if list(map(len, known)) != list(map(len, ids)):
         return False
-    rows.sources.append(tuple(known[0]))
-    rows.targets.append(tuple(known[1]))
+    if (known[0], known[1]) in rows.pairs:
+        raise ValueError("a pair of phrases that an earlier line has")
+    rows.pairs.add((known[0], known[1]))
+    rows.sources.append(known[0])
+    rows.targets.append(known[1])
     rows.features.append(features)
-    rows.links.append(sum({1 << (MOST_LINKED * i + j) for i, j in links}))
-    rows.counts.append(max(1, round(counts[2])) if len(counts) > 2 else 1)
+    rows.links.append(sum({1 << (MOST_LINKED * i + j) for i, j in linked}))
+    rows.counts.append(count)
     return True
+
+
+def _number(text: str, may_be_0: bool = False) -> float:
+    """A finite number above 0. Raises ValueError for anything else."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not (0 < value < math.inf or (may_be_0 and value == 0)):
+        raise ValueError(f"{text!r:.20} is not a number {'of at least' if may_be_0 else 'above'} 0")
+    return value
+
+
+def _link(text: str, num_src: int, num_tgt: int) -> tuple[int, int]:
+    """A link such as 0-1. Raises ValueError for another form, and for one that leads out of the phrases."""
+    link = re.fullmatch(r"(\d)-(\d)", text, re.ASCII)
+    if link is None or int(link[1]) >= num_src or int(link[2]) >= num_tgt:
+        raise ValueError(f"{text!r:.20} is not a link i-j between {num_src} and {num_tgt} words counted from 0")
+    return int(link[1]), int(link[2])
 
 
 def _table(rows: _Rows, num_words: int) -> PhraseTable:

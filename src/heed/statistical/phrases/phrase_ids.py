@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -51,12 +52,24 @@ class PhraseTree:
         padded = np.array(rows[::-1], dtype=np.int64).reshape(len(rows), len(nodes)).T
         return padded[padded >= 0], starts((padded >= 0).sum(1))
 
-    def is_consistent(self) -> bool:
-        """Whether every phrase follows its parent, and the keys ascend."""
+    @cached_property
+    def lengths(self) -> Ints:
+        """[M + 1]: the number of words of each phrase, 0 for the root."""
         parents = self.keys // max(1, self.num_words)
-        return bool(
-            (np.diff(self.keys) > 0).all() and (self.keys >= 0).all() and (parents <= np.arange(len(self.keys))).all()
+        lengths = np.zeros(len(self), dtype=np.int64)
+        begin, end = ROOT, ROOT + 1
+        while end < len(self):  # the phrases of one length are the children of those that are a word shorter
+            begin, end = end, int(np.searchsorted(parents, end)) + 1
+            lengths[begin:end] = lengths[begin - 1] + 1
+        return lengths
+
+    def is_consistent(self, longest: int) -> bool:
+        """Whether the keys ascend, every phrase follows its parent, and none has more than `longest` words."""
+        parents = self.keys // max(1, self.num_words)
+        follow = (
+            (np.diff(self.keys) > 0).all() and (self.keys >= 0).all() and (parents <= np.arange(len(parents))).all()
         )
+        return bool(follow and self.lengths[-1] <= longest)
 
 
 def number_phrases(words: Ints, bounds: Ints, begins: Ints, ends: Ints, num_words: int) -> tuple[PhraseTree, Ints]:

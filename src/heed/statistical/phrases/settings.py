@@ -8,6 +8,7 @@ from pydantic import Field
 
 from heed.core.config import Config, KeyOf
 from heed.statistical.alignment import ALIGNERS
+from heed.statistical.phrases.search import Limits
 from heed.statistical.phrases.table import MOST_LINKED
 
 
@@ -32,3 +33,8 @@ class PhraseSettings(Config):
     """Rounds of n-best lists on the validation data, by which the weights are tuned for BLEU (0: not tuned)."""
     tuning_width: int = Field(default=30, ge=1, le=10_000)
     """Hypotheses of a stack while the weights are tuned."""
+
+    @property
+    def limits(self) -> Limits:
+        """Those of a search while the weights are tuned; a translation sets its own width."""
+        return Limits(self.tuning_width, self.stack_threshold, self.distortion_limit)

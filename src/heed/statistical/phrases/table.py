@@ -12,7 +12,6 @@ count each (Koehn et al. 2005).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -22,14 +21,16 @@ from numpy.typing import NDArray
 from heed.core.errors import DataError
 from heed.statistical.phrases.extraction import LinkedText
 from heed.statistical.phrases.lexical import span_sums, word_weights
-from heed.statistical.phrases.phrase_ids import PhraseTree, number_phrases
+from heed.statistical.phrases.phrase_ids import ROOT, PhraseTree, number_phrases
 from heed.statistical.predictor import Floats, Ints, starts
+from heed.statistical.saved_arrays import Arrays
 
-Arrays = Mapping[str, NDArray[np.generic]]
 TABLE_FEATURES = ("p(f|e)", "lex(f|e)", "p(e|f)", "lex(e|f)")
 NUM_ORIENTATIONS = 3
 MOST_LINKED = 7
 """Longest phrase whose links fit into 64 bits."""
+MOST_OCCURRENCES = 2**31 - 1
+"""Of a phrase pair: counts are saved in 32 bits."""
 _HALF = 0.5
 """Added to the count of each orientation."""
 
@@ -113,13 +114,26 @@ class PhraseTable:
         shapes = self.features.shape == (size, 4) and self.orientations.shape == (size, 2 * NUM_ORIENTATIONS)
         if not shapes or len(self.links) != size or len(self.counts) != size:
             return False
-        if not (self.sources.is_consistent() and self.targets.is_consistent()):
+        if not (self.sources.is_consistent(MOST_LINKED) and self.targets.is_consistent(MOST_LINKED)):
             return False
-        if len(self.offsets) != len(self.sources) + 1 or self.offsets[0] != 0 or self.offsets[-1] != size:
+        if len(self.offsets) != len(self.sources) + 1 or self.offsets[-1] != size:
             return False
-        inside = (self.tgt_nodes >= 0).all() and (self.tgt_nodes < len(self.targets)).all()
+        if self.offsets[:2].any() or (np.diff(self.offsets) < 0).any():  # the root, which is no phrase, has no pairs
+            return False
+        if (self.tgt_nodes <= ROOT).any() or (self.tgt_nodes >= len(self.targets)).any():
+            return False
+        ascends = np.diff(self.src_nodes * len(self.targets) + self.tgt_nodes) > 0
         finite = np.isfinite(self.features).all() and np.isfinite(self.orientations).all()
-        return bool((np.diff(self.offsets) >= 0).all() and inside and finite)
+        counted = (self.counts >= 1).all() and (self.counts <= MOST_OCCURRENCES).all()
+        return bool(ascends.all() and finite and counted and self._links_are_inside())
+
+    def _links_are_inside(self) -> bool:
+        """Whether no link leads out of its phrases."""
+        lengths = np.arange(MOST_LINKED + 1)
+        of_target = (1 << lengths) - 1
+        of_pair = [[sum(int(bits) << (MOST_LINKED * i) for i in range(n)) for bits in of_target] for n in lengths]
+        allowed = np.array(of_pair)[self.sources.lengths[self.src_nodes], self.targets.lengths[self.tgt_nodes]]
+        return bool((self.links & ~allowed == 0).all())
 
 
 def score_phrases(text: LinkedText, num_words: int) -> PhraseTable:

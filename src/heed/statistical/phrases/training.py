@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import islice
 
 import numpy as np
 
-from heed.statistical.alignment import align
 from heed.statistical.alignment.smoothing import Smoothing
 from heed.statistical.backoff import BackoffModel
 from heed.statistical.derivation import Bitext
 from heed.statistical.estimation import estimate
 from heed.statistical.ngram_counts import NgramCounts
+from heed.statistical.phrases.aligned import AlignedBitext
 from heed.statistical.phrases.casing import SentenceCase
-from heed.statistical.phrases.derivations import Derivation
+from heed.statistical.phrases.derivations import PhraseDerivation
 from heed.statistical.phrases.extraction import LinkedText
 from heed.statistical.phrases.features import beginning_weights
-from heed.statistical.phrases.search import Limits
 from heed.statistical.phrases.settings import PhraseSettings
 from heed.statistical.phrases.table import score_phrases
 from heed.statistical.phrases.translator import PhraseTranslator
@@ -26,7 +25,6 @@ from heed.statistical.predictor import Floats
 from heed.statistical.smoothing import SmoothingConfig
 from heed.text.vocabulary import BOS_ID, EOS_ID, PAD_ID
 
-Sentences = list[list[int]]
 _SEED = 1
 _SMOOTHING = Smoothing("variational")
 """Of the aligner's table: with the collapsed one, phrases have 0.5 BLEU less before tuning (docs/results.md)."""
@@ -38,15 +36,13 @@ def estimate_translator(bitext: Bitext, settings: PhraseSettings) -> PhraseTrans
     case = SentenceCase.none(num_words)
     if settings.truecase:
         case = SentenceCase.of(bitext.tokenizer, [side for pair in bitext.pairs for side in pair])
-    sources, targets = (_inside(case, side) for side in zip(*bitext.pairs, strict=True))
-    bitext.report(f"aligning the words of {len(sources):,} pairs ({settings.aligner})")
-    links = align(_spelled(sources), _spelled(targets), settings.aligner, smoothing=_SMOOTHING)
-    text = LinkedText.of(zip(sources, targets, strict=True), links, settings.max_phrase)
+    aligned = AlignedBitext.of(bitext, case, settings.aligner, _SMOOTHING)
+    pairs = zip(aligned.sources, aligned.targets, strict=True)
+    text = LinkedText.of(pairs, aligned.links, settings.max_phrase)
     table = score_phrases(text, num_words)
     bitext.report(f"{len(table):,} phrase pairs of {len(text.spans):,} occurrences")
-    language = language_model(targets, settings.lm_order, num_words)
-    limits = Limits(settings.tuning_width, settings.stack_threshold, settings.distortion_limit)
-    untuned = PhraseTranslator(table, language, case, beginning_weights(), settings.options_per_phrase, limits)
+    language = language_model(aligned.targets, settings.lm_order, num_words)
+    untuned = PhraseTranslator(table, language, case, beginning_weights(), settings.options_per_phrase, settings.limits)
     return tuned(untuned, bitext, settings.tuning_rounds)
 
 
@@ -57,7 +53,7 @@ def tuned(translator: PhraseTranslator, bitext: Bitext, rounds: int) -> PhraseTr
     sources = [translator.case.enter(source)[0] for source, _ in bitext.valid]
     references = [translator.case.enter(reference)[0] for _, reference in bitext.valid]
 
-    def translate(weights: Floats) -> list[list[Derivation]]:
+    def translate(weights: Floats) -> list[list[PhraseDerivation]]:
         trial = translator.with_weights(weights)
         return [list(islice(trial.all(words), NBEST)) for words in sources]
 
@@ -72,13 +68,3 @@ def language_model(sentences: Sequence[Sequence[int]], order: int, num_words: in
     predictable = np.ones(num_words, dtype=np.bool_)
     predictable[[PAD_ID, BOS_ID]] = False
     return estimate(counts, SmoothingConfig(), predictable)
-
-
-def _inside(case: SentenceCase, sentences: Iterable[Sequence[int]]) -> Sentences:
-    """The tokens of sentences, the first word of each as it is inside one."""
-    return [[id for word in case.enter(ids)[0] for id in word] for ids in sentences]
-
-
-def _spelled(sentences: Sentences) -> list[list[str]]:
-    """Tokens as the words of an aligner."""
-    return [[str(id) for id in ids] for ids in sentences]

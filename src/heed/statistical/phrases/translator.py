@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
@@ -12,16 +12,16 @@ from numpy.typing import NDArray
 
 from heed.core.errors import DataError
 from heed.statistical.backoff import BackoffModel
-from heed.statistical.derivation import Derivation, Forced, Step, by_words
-from heed.statistical.phrases import derivations
+from heed.statistical.derivation import Derivation, DerivationStep, Forced, by_words, every_link
 from heed.statistical.phrases.casing import SentenceCase
-from heed.statistical.phrases.derivations import BestDerivations
+from heed.statistical.phrases.derivations import BestDerivations, PhraseDerivation
 from heed.statistical.phrases.features import FEATURES
 from heed.statistical.phrases.language import LanguageScorer
 from heed.statistical.phrases.options import COPIED, FORCED, OptionFinder
 from heed.statistical.phrases.search import Limits, StackSearch
 from heed.statistical.phrases.table import PhraseTable
 from heed.statistical.predictor import Floats
+from heed.statistical.saved_arrays import Arrays, named, part_of
 
 Words = list[tuple[int, ...]]
 _NOTES = {COPIED: "copied", FORCED: "required"}
@@ -57,9 +57,7 @@ class PhraseTranslator:
         vars(other)["scorer"] = self.scorer
         return other
 
-    def all(
-        self, words: Words, width: int | None = None, forced: Sequence[Forced] = ()
-    ) -> Iterator[derivations.Derivation]:
+    def all(self, words: Words, width: int | None = None, forced: Sequence[Forced] = ()) -> Iterator[PhraseDerivation]:
         """The derivations that a search keeps of a sentence of at least one word, the best first."""
         limits = self.limits if width is None else replace(self.limits, width=width)
         options = self.finder.find(words, forced)
@@ -67,9 +65,9 @@ class PhraseTranslator:
 
     def best(
         self, words: Words, number: int, width: int | None = None, forced: Sequence[Forced] = ()
-    ) -> list[derivations.Derivation]:
+    ) -> list[PhraseDerivation]:
         """The best derivations with different targets."""
-        best: dict[tuple[int, ...], derivations.Derivation] = {}
+        best: dict[tuple[int, ...], PhraseDerivation] = {}
         for each in islice(self.all(words, width, forced), _LOOKED_AT * number):
             best.setdefault(each.target, each)
             if len(best) == number:
@@ -84,11 +82,9 @@ class PhraseTranslator:
         best = self.best(words, number, width, by_words(forced, begins))
         return [self._as_tokens(each, words, begins, capital) for each in best]
 
-    def _as_tokens(
-        self, derivation: derivations.Derivation, words: Words, begins: list[int], capital: bool
-    ) -> Derivation:
+    def _as_tokens(self, derivation: PhraseDerivation, words: Words, begins: list[int], capital: bool) -> Derivation:
         ids: list[int] = []
-        steps: list[Step] = []
+        steps: list[DerivationStep] = []
         links: list[tuple[int, int]] = []
         for step in derivation.steps:
             target = step.target
@@ -101,40 +97,39 @@ class PhraseTranslator:
             features = {name: value for name, value in zip(FEATURES, step.features, strict=True) if value}
             span = begins[step.begin], begins[step.end]
             steps.append(
-                Step(span, (len(ids), len(ids) + len(target)), features, _NOTES.get(step.row, "") * bool(target))
+                DerivationStep(
+                    span, (len(ids), len(ids) + len(target)), features, _NOTES.get(step.row, "") * bool(target)
+                )
             )
-            if step.row >= 0:
+            if step.row < 0:
+                links += every_link(begins[step.begin : step.end + 1], len(ids), len(ids) + len(target))
+            elif target:
                 links += [
                     (begins[step.begin + i], len(ids) + j + added * (j > 0))
                     for i, j in self.table.links_of(step.row, len(step.target))
                 ]
-            elif target:
-                links.append((span[0], len(ids)))
             ids += target
         return Derivation(tuple(ids), derivation.score, tuple(steps), tuple(sorted(links)))
 
     def arrays(self) -> dict[str, NDArray[np.generic]]:
         """The arrays to save."""
         parts = {"table": self.table.arrays(), "language": self.language.arrays(), "case": self.case.arrays()}
-        named = {f"{part}.{name}": array for part, arrays in parts.items() for name, array in arrays.items()}
-        return {**named, "weights": self.weights}
+        return {**named(parts), "weights": self.weights}
 
     @classmethod
     def from_arrays(
-        cls, arrays: Mapping[str, NDArray[np.generic]], num_words: int, bos_id: int, eos_id: int,
+        cls, arrays: Arrays, num_words: int, bos_id: int, eos_id: int,
         options_per_phrase: int, limits: Limits,
     ) -> PhraseTranslator:  # fmt: skip
         """Read what `arrays` returned. Raises DataError for anything else."""
-
-        def part(name: str) -> dict[str, NDArray[np.generic]]:
-            prefix = f"{name}."
-            return {key.removeprefix(prefix): array for key, array in arrays.items() if key.startswith(prefix)}
-
         weights = arrays.get("weights")
         if weights is None or weights.shape != (len(FEATURES),) or not np.isfinite(weights.astype(np.float64)).all():
             raise DataError(f"not a phrase-based translator: it needs {len(FEATURES)} weights.")
         return cls(
-            PhraseTable.from_arrays(part("table"), num_words),
-            BackoffModel.from_arrays(part("language"), num_words, bos_id, eos_id),
-            SentenceCase.from_arrays(part("case"), num_words), weights.astype(np.float64), options_per_phrase, limits,
-        )  # fmt: skip
+            PhraseTable.from_arrays(part_of(arrays, "table"), num_words),
+            BackoffModel.from_arrays(part_of(arrays, "language"), num_words, bos_id, eos_id),
+            SentenceCase.from_arrays(part_of(arrays, "case"), num_words),
+            weights.astype(np.float64),
+            options_per_phrase,
+            limits,
+        )

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 
 from heed.statistical.phrases.bleu import NUM_STATISTICS, bleu, statistics
-from heed.statistical.phrases.derivations import Derivation
+from heed.statistical.phrases.derivations import PhraseDerivation
 from heed.statistical.phrases.features import FEATURES, UNKNOWN
 from heed.statistical.phrases.line_search import Candidates, ascend
 from heed.statistical.predictor import Floats, Ints
@@ -23,7 +23,7 @@ _RANDOM_DIRECTIONS = 6
 _FEWEST_NEW = 0.002
 """Tuning ends when a smaller share of the candidates is new."""
 
-Translate = Callable[[Floats], Sequence[Sequence[Derivation]]]
+Translate = Callable[[Floats], Sequence[Sequence[PhraseDerivation]]]
 """The n best derivations of each validation sentence with the given weights."""
 
 
@@ -43,7 +43,7 @@ class Pool:
         self._statistics: list[list[Ints]] = [[] for _ in references]
         self._known: list[dict[tuple[int, ...], Ints]] = [{} for _ in references]
 
-    def add(self, outputs: Sequence[Sequence[Derivation]]) -> tuple[int, int]:
+    def add(self, outputs: Sequence[Sequence[PhraseDerivation]]) -> tuple[int, int]:
         """Add the derivations of each sentence; returns the number of new ones and of all."""
         num_new = 0
         for row, derivations in enumerate(outputs):

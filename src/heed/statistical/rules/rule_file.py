@@ -12,7 +12,7 @@
     order = [1, 2, 3]               # the elements in the target; those that are missing are dropped
     as = "NP"                       # the match becomes one element of this class ...
     head = 3                        # ... with the features of this element
-    set = [{ on = [1, 2], gender = "@3" }]      # features of elements, or their class: a value, or another's
+    set = [{ on = [1, 2], gender = "@3" }]      # features of elements: a value, or another's; or their class
     [[forms]]                       # the target of the words of a class, by their features
     class = "DET"
     by = ["gender", "case"]
@@ -32,26 +32,39 @@ Everything is a table lookup or a match of classes, so nothing in a rule file ca
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
+from typing import Annotated, Self
 
-from pydantic import Field, ValidationError, field_validator
+from pydantic import AfterValidator, Field, model_validator
 
-from heed.core.config import Config
-from heed.core.errors import DataError, UsageError
-from heed.core.toml import parse_toml
-from heed.text.readers import read_text
+from heed.core.config import Config, build
+from heed.core.errors import UsageError
+from heed.core.toml import Document, read_toml
 
 BUILT_IN = Path(__file__).parent
-MAX_BYTES = 1_000_000
+OTHER = "OTHER"
+"""The class of words that pass no test."""
 _ELEMENT = re.compile(r"([A-Z_]+(?:\|[A-Z_]+)*)([?*+]?)")
+_REFERENCE = re.compile(r"@(\d+)(?:\..+)?", re.ASCII)
+_ON = "on"
+"""Which elements a setting of a rule is about."""
+
+
+def _class(name: str) -> str:
+    if re.fullmatch("[A-Z_]+", name) is None:
+        raise ValueError(f"{name!r} is not a class, which has capital letters from A to Z and _ only")
+    return name
+
+
+ClassName = Annotated[str, AfterValidator(_class)]
 
 
 class WordTest(Config):
     """A test that gives a word a class."""
 
-    class_: str = Field(alias="class")
+    class_: ClassName = Field(alias="class")
     source: str = "*"
     """Pattern of the source word in lower case."""
     target: str = "*"
@@ -68,15 +81,62 @@ class Rule(Config):
     order: tuple[int, ...] = ()
     as_: str = Field(default="", alias="as")
     head: int = 0
-    set: tuple[Mapping[str, str | tuple[int, ...] | list[int]], ...] = ()
+    set: tuple[Mapping[str, str | tuple[int, ...]], ...] = ()
 
-    @field_validator("match")
-    @classmethod
-    def _check_elements(cls, match: tuple[str, ...]) -> tuple[str, ...]:
-        for element in match:
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if mistake := next(self._mistakes(), ""):
+            raise ValueError(f"rule {self.name!r}: {mistake}")
+        return self
+
+    def _mistakes(self) -> Iterator[str]:
+        for element in self.match:
             if _ELEMENT.fullmatch(element) is None:
-                raise ValueError(f"{element!r} is not an element: a class or A|B, then nothing, ?, * or +")
-        return match
+                yield f"{element!r} is not an element of match: a class or A|B, then nothing, ?, * or +"
+        if all(element.endswith(("?", "*")) for element in self.match):
+            yield "all elements of match may be missing, so it would match anywhere: leave out ? or * after one"
+        yield from self._unknown("order", self.order)
+        if len({*self.order}) < len(self.order):
+            yield "order has an element twice"
+        if self.as_:
+            _class(self.as_)
+        yield from self._unknown("head", (self.head,) if self.head else ())
+        if self.head and not self.as_:
+            yield "head needs `as`, the class of the element that gets the features"
+        for setting in self.set:
+            yield from self._mistakes_in(setting)
+
+    def _unknown(self, key: str, numbers: tuple[int, ...]) -> Iterator[str]:
+        for number in numbers:
+            if not 1 <= number <= len(self.match):
+                yield f"{key} names element {number}; match has the elements 1 to {len(self.match)}"
+
+    def _mistakes_in(self, setting: Mapping[str, str | tuple[int, ...]]) -> Iterator[str]:
+        if not setting.keys() - {_ON}:
+            yield "set has an entry that sets nothing: give a feature or a class"
+        for name, value in setting.items():
+            if isinstance(value, str) == (name == _ON):
+                yield f"set: expected {'a list of elements' if name == _ON else 'text'} for {name}, got {value!r}"
+            elif not isinstance(value, str):
+                yield from self._unknown("on in set", value)
+            elif name == "class":
+                _class(value)
+            elif value.startswith("@"):
+                reference = _REFERENCE.fullmatch(value)
+                if reference is None:
+                    yield f"set: {value!r} is not a reference: @ and an element, such as @3, or with a feature, @3.case"
+                else:
+                    yield from self._unknown(f"{name} = {value!r} in set", (int(reference[1]),))
+
+    @property
+    def classes(self) -> frozenset[str]:
+        """The classes that it matches."""
+        return frozenset(name for element in self.match for name in element.rstrip("?*+").split("|"))
+
+    @property
+    def made(self) -> frozenset[str]:
+        """The classes that it gives to what it matches."""
+        return frozenset(filter(None, (self.as_, *(str(setting.get("class", "")) for setting in self.set))))
 
     @cached_property
     def pattern(self) -> re.Pattern[str]:
@@ -92,10 +152,17 @@ class Rule(Config):
 class Forms(Config):
     """How the words of a class are written, by their features."""
 
-    class_: str = Field(alias="class")
+    class_: ClassName = Field(alias="class")
     by: tuple[str, ...] = ()
     words: Mapping[str, str] = {}
     endings: Mapping[str, str] = {}
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        for key in (*self.words, *self.endings):
+            if key.count(" ") != max(0, len(self.by) - 1):
+                raise ValueError(f"forms of {self.class_}: {key!r} has not one value for each feature of by")
+        return self
 
 
 class RuleFile(Config):
@@ -116,40 +183,35 @@ class RuleFile(Config):
     contractions: Mapping[str, str] = {}
     evidence: Mapping[str, Mapping[str, Mapping[str, float]]] = {}
 
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        given = {*map(_class, self.classes), *(test.class_ for test in self.tests), OTHER}
+        given = given.union(*(rule.made for rule in self.rules))
+        needed = {f"rule {rule.name!r}": rule.classes for rule in self.rules}
+        for what, names in {**needed, **{f"forms of {each.class_}": {each.class_} for each in self.forms}}.items():
+            if unknown := sorted(names - given):
+                raise ValueError(
+                    f"{what}: no word has the class {unknown[0]}; the classes are {', '.join(sorted(given))}"
+                )
+        return self
+
     @cached_property
     def class_of(self) -> Mapping[str, str]:
         """The class of each word of a closed class."""
         return {word: name for name, words in self.classes.items() for word in words}
 
 
-def read_rules(name: str) -> str:
-    """The text of a built-in rule file by its name, or of a file by its path. Raises UsageError or DataError."""
+def read_rules(name: str) -> Document:
+    """A built-in rule file by its name, or a file by its path. Raises UsageError or MissingInputError."""
     path = BUILT_IN / f"{name}.toml"
     if re.fullmatch(r"[\w-]+", name) is None or not path.is_file():
         path = Path(name)
     if not path.is_file():
         known = ", ".join(sorted(each.stem for each in BUILT_IN.glob("*.toml")))
         raise UsageError(f"model.rules = {name!r} is neither a built-in rule file ({known}) nor a file.")
-    text = "".join(line + "\n" for line in read_text(path))
-    if len(text.encode()) > MAX_BYTES:
-        raise DataError(f"{path} has more than {MAX_BYTES:,} bytes.")
-    return text
+    return read_toml(path)
 
 
-def parse_rules(text: str, where: str) -> RuleFile:
-    """The rules of a file. Raises UsageError for mistakes, with their keys."""
-    values = _tuples(parse_toml(text.encode(), where).values)
-    try:
-        return RuleFile.model_validate(values)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        raise UsageError(f"{where}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from error
-
-
-def _tuples(value: object) -> object:
-    """TOML's lists as tuples, as strict settings require."""
-    if isinstance(value, dict):
-        return {key: _tuples(each) for key, each in value.items()}
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return tuple(map(_tuples, value))
-    return value
+def parse_rules(document: Document) -> RuleFile:
+    """The rules of a file. Raises UsageError for mistakes, with file, line and rule."""
+    return build(RuleFile, document)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
-from heed.statistical.rules.rule_file import Rule, RuleFile
+from heed.statistical.rules.rule_file import OTHER, Rule, RuleFile
 
 Candidates = Sequence[tuple[str, float]]
 """Translations of a word with their log-probabilities, the likeliest first."""
@@ -75,7 +75,7 @@ def _node(
     for test in rules.tests:
         if fnmatchcase(word, test.source) and fnmatchcase(best, test.target):
             return Node(test.class_, place, candidates, {**known, **test.features})
-    return Node("OTHER", place, candidates, known)
+    return Node(OTHER, place, candidates, known)
 
 
 def _applied(rule: Rule, nodes: list[Node]) -> list[Node]:
@@ -115,14 +115,14 @@ def _rewritten(rule: Rule, elements: list[list[Node]]) -> list[Node]:
     return [Node(rule.as_, features=features, children=every)]
 
 
-def _set(setting: Mapping[str, object], elements: list[list[Node]]) -> None:
+def _set(setting: Mapping[str, str | tuple[int, ...]], elements: list[list[Node]]) -> None:
     on = setting.get("on", range(1, len(elements) + 1))
     for name, value in setting.items():
-        if name == "on":
+        if not isinstance(value, str):  # the elements
             continue
-        given = _value(name, str(value), elements)
+        given = _value(name, value, elements)
         if given is not None:
-            for number in on:  # type: ignore[attr-defined]
+            for number in map(int, on):
                 for node in elements[number - 1]:
                     if name == "class":
                         node.class_ = given

@@ -5,21 +5,27 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from heed.core.errors import DataError
-from heed.statistical.alignment import align
-from heed.statistical.derivation import Bitext, Derivation, Forced, Step, by_words
+from heed.core.errors import DataError, UsageError
+from heed.core.toml import Document, parse_toml
+from heed.statistical.alignment.smoothing import Smoothing
+from heed.statistical.derivation import Bitext, Derivation, DerivationStep, Forced, by_words, every_link
+from heed.statistical.phrases.aligned import AlignedBitext
 from heed.statistical.phrases.casing import SentenceCase
 from heed.statistical.predictor import Ints, starts
 from heed.statistical.rules.dictionary import Dictionary, count_dictionary, count_evidence
-from heed.statistical.rules.rule_file import MAX_BYTES, RuleFile, parse_rules
+from heed.statistical.rules.rule_file import RuleFile, parse_rules
 from heed.statistical.rules.transfer import Candidates, Written, transferred
+from heed.statistical.saved_arrays import Arrays, named, part_of, read_bounds, read_numbers
 
 WEIGHTS: Mapping[str, float] = {"dictionary": 1.0}
 """The score of a derivation is the log-probability of its words in the dictionary."""
+_SMOOTHING = Smoothing()
+"""Of the aligner's table."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,6 +33,8 @@ class RuleTranslator:
     """Everything that a translation follows from."""
 
     rules_text: str
+    """As their file has them."""
+    rules: RuleFile
     texts: Sequence[str]
     """[V]: each token as text, with the space before it; empty for a part of a character."""
     case: SentenceCase
@@ -35,11 +43,6 @@ class RuleTranslator:
     """For each feature with evidence in the rules: its value for each token [V], by number, or -1."""
     byte_ids: Ints
     """[256]: the token of each byte, by which unknown words are spelled."""
-
-    @cached_property
-    def rules(self) -> RuleFile:
-        """The rules."""
-        return parse_rules(self.rules_text, "rules of the run")
 
     @cached_property
     def _id_of(self) -> dict[str, int]:
@@ -84,7 +87,7 @@ class RuleTranslator:
         self, written: Sequence[Written], spelled: Sequence[str], begins: list[int], capital: bool
     ) -> Derivation:
         ids: list[int] = []
-        steps: list[Step] = []
+        steps: list[DerivationStep] = []
         links: list[tuple[int, int]] = []
         for word in written:
             begin = len(ids)
@@ -95,9 +98,8 @@ class RuleTranslator:
                 space = " "
             source = begins[word.place], begins[word.place + 1]
             features = {"dictionary": word.log_prob} if word.log_prob else {}
-            steps.append(Step(source, (begin, len(ids)), features, ", ".join(word.rules)))
-            if len(ids) > begin:
-                links.append((source[0], begin))
+            steps.append(DerivationStep(source, (begin, len(ids)), features, ", ".join(word.rules)))
+            links += every_link(source, begin, len(ids))
         score = sum(word.log_prob for word in written)
         return Derivation(tuple(ids), score, tuple(steps), tuple(sorted(links)))
 
@@ -108,74 +110,53 @@ class RuleTranslator:
     def arrays(self) -> dict[str, NDArray[np.generic]]:
         """The arrays to save."""
         spelled = [text.encode() for text in self.texts]
-        case = {f"case.{name}": array for name, array in self.case.arrays().items()}
-        evidence = {f"evidence.{name}": array for name, array in self.evidence.items()}
+        parts = named({"case": self.case.arrays(), "evidence": self.evidence})
         return {
             "byte_ids": self.byte_ids, "rules": np.frombuffer(self.rules_text.encode(), dtype=np.uint8),
             "texts": np.frombuffer(b"".join(spelled), dtype=np.uint8),
             "text_bounds": starts(np.array([len(text) for text in spelled])),
             "offsets": self.dictionary.offsets, "targets": self.dictionary.targets,
-            "log_probs": self.dictionary.log_probs, **case, **evidence,
+            "log_probs": self.dictionary.log_probs, **parts,
         }  # fmt: skip
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[np.generic]], num_words: int) -> RuleTranslator:
+    def from_arrays(cls, arrays: Arrays, num_words: int) -> RuleTranslator:
         """Read what `arrays` returned. Raises DataError for anything else."""
-        names = ("rules", "texts", "text_bounds", "offsets", "targets", "log_probs", "byte_ids")
-        if missing := [name for name in names if name not in arrays]:
-            raise DataError(f"not a rule-based translator: {missing[0]!r} is missing.")
-        bounds, offsets, targets = (np.asarray(arrays[name]).astype(np.int64) for name in names[2:5])
-        text, log_probs = np.asarray(arrays["texts"]).astype(np.uint8).tobytes(), np.asarray(arrays["log_probs"])
-        evidence = {
-            name.removeprefix("evidence."): np.asarray(array).astype(np.int64)
-            for name, array in arrays.items()
-            if name.startswith("evidence.")
-        }
-        _require_consistent(num_words, len(text), bounds, offsets, targets, log_probs, evidence)
-        byte_ids = np.asarray(arrays["byte_ids"]).astype(np.int64)
-        if byte_ids.shape != (256,) or ((byte_ids < 0) | (byte_ids >= num_words)).any():
-            raise DataError("not a rule-based translator of this vocabulary: it cannot spell words.")
-        if len(arrays["rules"]) > MAX_BYTES:
-            raise DataError(f"the rules have more than {MAX_BYTES:,} bytes.")
-        spans = zip(bounds.tolist(), bounds[1:].tolist(), strict=False)
-        case = {name.removeprefix("case."): array for name, array in arrays.items() if name.startswith("case.")}
+        what = "a rule-based translator of this vocabulary"
+        rules_text = read_numbers(arrays, "rules", what, 256).astype(np.uint8).tobytes()
+        try:
+            document = parse_toml(rules_text, "rules of the run")
+            rules = parse_rules(document)
+        except UsageError as error:
+            raise DataError(f"not {what}: {error}") from error
+        text = read_numbers(arrays, "texts", what, 256).astype(np.uint8).tobytes()
+        spans = pairwise(read_bounds(arrays, "text_bounds", what, num_words, len(text)).tolist())
+        targets, log_probs = read_numbers(arrays, "targets", what, num_words), arrays.get("log_probs")
+        if log_probs is None or log_probs.shape != targets.shape or not (log_probs.astype(np.float64) <= 0).all():
+            raise DataError(f"not {what}: 'log_probs' is missing or has other numbers. Put the run's own file back.")
         return cls(
-            np.asarray(arrays["rules"]).astype(np.uint8).tobytes().decode(errors="replace"),
-            [text[begin:end].decode(errors="replace") for begin, end in spans],
-            SentenceCase.from_arrays(case, num_words),
-            Dictionary(offsets, targets, log_probs.astype(np.float64)), evidence, byte_ids,
+            document.text, rules, [text[begin:end].decode(errors="replace") for begin, end in spans],
+            SentenceCase.from_arrays(part_of(arrays, "case"), num_words),
+            Dictionary(
+                read_bounds(arrays, "offsets", what, num_words, len(targets)), targets, log_probs.astype(np.float64)
+            ),
+            {
+                name: read_numbers(arrays, f"evidence.{name}", what, len(values), num_words, begin=-1)
+                for name, values in rules.evidence.items()
+            },
+            read_numbers(arrays, "byte_ids", what, num_words, 256),
         )  # fmt: skip
 
 
-def _require_consistent(
-    num_words: int, size: int, bounds: Ints, offsets: Ints, targets: Ints, log_probs: NDArray[np.generic],
-    evidence: Mapping[str, Ints],
-) -> None:  # fmt: skip
-    """Raise DataError for arrays that do not fit together."""
-    ragged = [(bounds, size), (offsets, len(targets))]
-    fits = all(
-        each.shape == (num_words + 1,) and each[0] == 0 and each[-1] == last and (np.diff(each) >= 0).all()
-        for each, last in ragged
-    )
-    fits = fits and len(targets) == len(log_probs) and bool(((targets >= 0) & (targets < num_words)).all())
-    if not fits or any(array.shape != (num_words,) for array in evidence.values()):
-        raise DataError("not a rule-based translator of this vocabulary: its sizes and numbers are inconsistent.")
-
-
-def estimate_rule_translator(bitext: Bitext, rules_text: str, aligner: str) -> RuleTranslator:
+def estimate_rule_translator(bitext: Bitext, document: Document, aligner: str) -> RuleTranslator:
     """Align the words of the pairs, and count the dictionary and the evidence that the rules ask for."""
     size = len(bitext.tokenizer.vocabulary)
-    rules = parse_rules(rules_text, "rules")
+    rules = parse_rules(document)
     case = SentenceCase.of(bitext.tokenizer, [side for pair in bitext.pairs for side in pair])
-    pairs = [tuple([id for word in case.enter(side)[0] for id in word] for side in pair) for pair in bitext.pairs]
-    bitext.report(f"aligning the words of {len(pairs):,} pairs ({aligner})")
-    sources, targets = ([list(map(str, pair[side])) for pair in pairs] for side in (0, 1))
-    links = align(sources, targets, aligner)
-    texts = [part.decode(errors="ignore") for part in bitext.tokenizer.bytes_of(range(size))]
-    evidence = {
-        name: count_evidence([pair[1] for pair in pairs], weights, texts) for name, weights in rules.evidence.items()
-    }
-    dictionary = count_dictionary(((pair[0], pair[1]) for pair in pairs), links, size)
+    aligned = AlignedBitext.of(bitext, case, aligner, _SMOOTHING)
+    texts = bitext.tokenizer.texts()
+    evidence = {name: count_evidence(aligned.targets, weights, texts) for name, weights in rules.evidence.items()}
+    dictionary = count_dictionary(zip(aligned.sources, aligned.targets, strict=True), aligned.links, size)
     id_of = {spelled: id for id, spelled in enumerate(bitext.tokenizer.bytes_of(range(size))) if len(spelled) == 1}
     byte_ids = np.array([id_of[bytes([byte])] for byte in range(256)])
-    return RuleTranslator(rules_text, texts, case, dictionary, evidence, byte_ids)
+    return RuleTranslator(document.text, rules, texts, case, dictionary, evidence, byte_ids)

@@ -61,8 +61,11 @@ class TranslationTask(GenerationTask):
     def check(cls, recipe: Any, is_new: bool) -> None:
         if is_new and recipe.tokenizer.dropout and recipe.tokenizer.kind != "bpe":
             raise ValueError('tokenizer.dropout requires task = "translation" and tokenizer.kind = "bpe": set it to 0')
-        if MODELS[recipe.model.kind].derives:
+        model: Any = MODELS[recipe.model.kind]
+        if model.derives:
             require_derivable_recipe(recipe)
+            if is_new:
+                model.require_usable(recipe.model)
 
     @classmethod
     def require_new_tokenizers(cls, recipe: Any) -> None:

@@ -52,16 +52,21 @@ class ByteLevel(Tokenizer):
         return [table[id].decode("utf-8", "backslashreplace") if id in table else special(id) for id in ids]
 
     def word_ids(self, line: str) -> list[int | None]:
-        [ids] = self.encode([line])
-        words = zip(line, words_of_characters(line), strict=True)
-        word_of_byte = [word for character, word in words for _ in character.encode()]
-        numbers: list[int | None] = []
-        start = 0
-        for id in ids:
-            end = start + len(self._bytes[id])
-            numbers.append(next((word for word in word_of_byte[start:end] if word is not None), None))
-            start = end
-        return numbers
+        return words_of_pieces(self.bytes_of(self.encode([line])[0]))
+
+
+def words_of_pieces(pieces: Sequence[bytes]) -> list[int | None]:
+    """For each piece of a text, the index of its first word in `text.split()`; None for white space."""
+    text = b"".join(pieces).decode("utf-8", "surrogateescape")
+    words = zip(text, words_of_characters(text), strict=True)
+    word_of_byte = [word for character, word in words for _ in character.encode("utf-8", "surrogateescape")]
+    numbers: list[int | None] = []
+    start = 0
+    for piece in pieces:
+        end = start + len(piece)
+        numbers.append(next((word for word in word_of_byte[start:end] if word is not None), None))
+        start = end
+    return numbers
 
 
 class Byte(ByteLevel):

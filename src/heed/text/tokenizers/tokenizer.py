@@ -100,6 +100,10 @@ class Tokenizer(ABC):
         """
         return [self._bytes.get(id, b"") for id in ids]
 
+    def texts(self) -> list[str]:
+        """The text that each id of the vocabulary adds, without the bytes of incomplete characters."""
+        return [part.decode(errors="ignore") for part in self.bytes_of(range(len(self.vocabulary)))]
+
     @abstractmethod
     def word_ids(self, line: str) -> list[int | None]:
         """For each piece of the line, the index of its word in `line.split()`; None for a piece of white space."""
