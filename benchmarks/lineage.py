@@ -97,23 +97,23 @@ def translated(folder: Path, test: HeldOut, threads: int) -> tuple[list[str], fl
     return outputs, seconds
 
 
-def measure(folder: Path, test: HeldOut, threads: int) -> Measured:
-    """Translate with a finished run, and score."""
+def measure(folder: Path, test: HeldOut, language: str, threads: int) -> Measured:
+    """Translate with a finished run into this language, and score."""
     outputs, seconds = translated(folder, test, threads)
     run = load(folder).run
-    [whole] = scored(test, outputs)
+    [whole] = scored(test, outputs, language)
     parts = {label: part_of(test, outputs, fits) for label, fits in lengths().items()}
     spent = max(event.get("seconds", 0.0) for event in read_metrics(folder))
     return Measured(
         whole.scores["bleu"].value, whole.scores["chrf"].value,
-        {label: scored(*part)[0].scores["bleu"].value for label, part in parts.items() if part[1]},
+        {label: scored(*part, language)[0].scores["bleu"].value for label, part in parts.items() if part[1]},
         run.num_parameters, spent / 60, len(outputs) / seconds,
     )  # fmt: skip
 
 
-def scored(test: HeldOut, outputs: Sequence[str]) -> list[Evaluation]:
-    """The scores of outputs, by heed's evaluation."""
-    return evaluate_outputs(test, [System("outputs", outputs)], "de", metrics=("bleu", "chrf"))
+def scored(test: HeldOut, outputs: Sequence[str], language: str) -> list[Evaluation]:
+    """The scores of outputs in a language, by heed's evaluation."""
+    return evaluate_outputs(test, [System("outputs", outputs)], language, metrics=("bleu", "chrf"))
 
 
 def lengths() -> dict[str, Callable[[int], bool]]:
@@ -218,10 +218,11 @@ def main() -> None:
             [Experiment(each.name, [*each.flags, *flags]) for each in experiments], given.out, budget, given.threads, []
         )  # fmt: skip
     part = "test_2016_flickr" if given.test else "val"
-    test = read_parallel(*(given.data / f"{part}.{code}.gz" for code in given.direction.split("-")))
+    languages = given.direction.split("-")
+    test = read_parallel(*(given.data / f"{part}.{code}.gz" for code in languages))
     folders = {name: [given.out / folder_name(run) for run in runs] for name, runs in systems.items()}
     found: dict[str, Any] = {
-        name: [measure(folder, test, given.threads) for folder in of_one if has_ended(folder)]
+        name: [measure(folder, test, languages[-1], given.threads) for folder in of_one if has_ended(folder)]
         for name, of_one in folders.items()
     }
     found = {name: runs for name, runs in found.items() if runs}

@@ -74,6 +74,11 @@ class Recipe(Config):
                 "scheduled sampling (training.truth_probability below 1) cannot be combined with R-Drop: set it to 1, "
                 "or training.r_drop to 0"
             )
+        if training.truth_probability < 1 and training.parallel == "sharded":
+            raise ValueError(
+                "scheduled sampling (training.truth_probability below 1) reads token by token, and in sharded training "
+                'all processes must take equally many steps: set training.parallel = "data"'
+            )
         if task.Head is None and (training.freeze != "none" or training.unfreeze_every or training.layer_decay != 1):
             raise ValueError(
                 "training.freeze, training.unfreeze_every and training.layer_decay need a task with a head on a "

@@ -102,6 +102,17 @@ def test_with_a_cache_tokens_can_be_read_in_any_pieces(
 
 
 @every_attention
+def test_dropout_drops_weights(name: str) -> None:
+    x, memory = torch.randn(2, 3, D_MODEL), torch.randn(2, 6, D_MODEL)
+    keys = DropoutKeys.for_step(1, 2, torch.arange(2))
+    for dropout in (0.0, 0.4):
+        attention = attention_of(name, dropout)
+        projected = attention.project(memory)
+        noisy, plain = attention(x, projected, dropout_keys=keys), attention(x, projected)
+        assert noisy.equal(plain) == (dropout == 0.0)
+
+
+@every_attention
 def test_with_a_cache_no_later_token_is_seen(name: str) -> None:
     attention, x = attention_of(name), torch.randn(2, 6, D_MODEL)
     before = causal(attention, x, AppendKV(attention.empty_cache(2, 0, x), 0))

@@ -26,7 +26,7 @@ from heed.core.errors import UsageError
 from heed.models.encoder import EncoderConfig
 from heed.models.encoder_decoder import EncoderDecoder, EncoderDecoderConfig, encoders
 from heed.models.rnn_attention import RecurrentAttention
-from heed.models.transformer import Transformer, TransformerConfig
+from heed.models.transformer import DECODER_MIXING, Transformer, TransformerConfig
 from heed.models.transformer_decoder import TransformerDecoderConfig
 from heed.nn.dropout_keys import DropoutKeys
 
@@ -177,17 +177,18 @@ def test_a_query_of_the_word_equals_the_formulas_of_mcallester() -> None:
             torch.testing.assert_close(found[row, t], expected, **CLOSE)
 
 
+@pytest.mark.parametrize("mixing", DECODER_MIXING)
 @torch.no_grad()
-def test_a_transformer_encoder_with_a_transformer_decoder_equals_the_transformer() -> None:
+def test_a_transformer_encoder_with_a_transformer_decoder_equals_the_transformer(mixing: str) -> None:
     reader = EncoderConfig(
         d_model=D, d_ff=14, num_heads=2, num_layers=2, positions="interleaved", num_segments=0, embedding_norm=False,
         norm="pre", norm_epsilon=1e-5, activation="relu",
     )  # fmt: skip
-    decoder = TransformerDecoderConfig(d_ff=14, num_heads=2, num_layers=2)
+    decoder = TransformerDecoderConfig(d_ff=14, num_heads=2, num_layers=2, decoder_mixing=mixing)
     model = EncoderDecoder(translator(reader, decoder), VOCABULARIES)
     other = Transformer(
         TransformerConfig(d_model=D, d_ff=14, num_heads=2, num_encoder_layers=2, num_decoder_layers=2, norm="pre",
-                          tie="target"), VOCABULARIES,
+                          tie="target", decoder_mixing=mixing), VOCABULARIES,
     )  # fmt: skip
     weights = {name.removeprefix("decoder."): weight for name, weight in model.state_dict().items()}
     missing, unexpected = other.load_state_dict(weights, strict=False)
@@ -230,11 +231,25 @@ def test_a_thought_vector_of_another_size_is_refused_with_advice() -> None:
             EncoderDecoder(config, VOCABULARIES)
 
 
+@pytest.mark.parametrize("reads", [{"feed_thought": True}, {"readout_of": ("state", "thought")}])
+def test_a_thought_vector_of_zeros_is_refused(reads: dict[str, Any]) -> None:
+    decoder = DECODER.model_copy(update={"start": "zeros", "attends": "before", **reads})
+    with pytest.raises(UsageError, match=r'would be zeros: .*rnn_reader or .*model\.decoder\.start = "mean"'):
+        EncoderDecoder(translator(BIGRU, decoder), VOCABULARIES)
+    EncoderDecoder(translator(RNN_READER, decoder), VOCABULARIES)
+
+
 @pytest.mark.parametrize(
     ("decoder", "message"),
     [
         ({"attention": "none"}, "without attention there is no context"),
         ({"attention": "none", "readout": "none", "hidden_size": 5}, "its size must be d_model: got 5 and 256"),
+        (
+            {"attention": "none", "readout": "none", "hidden_size": 256, "query": "word"},
+            r'without attention there is no query: leave model\.decoder\.query = "word" out',
+        ),
+        ({"attends": "after", "readout_of": ["state"]}, r'add "context" to model\.decoder\.readout_of'),
+        ({"attends": "after", "readout": "none"}, r'only the readout can read the context: .*attends = "before"'),
         ({"attention": "nothing"}, "Input should be multi_head, .*, none"),
     ],
 )

@@ -19,7 +19,7 @@ from heed.nn.contract import Smoothing
 from heed.nn.dropout_keys import DropoutKeys
 from heed.recipe import build_recipe
 from heed.tasks.generation import chain_rule_loss
-from heed.tasks.scheduled_sampling import DECAYS, read_partly_own, sampled_tokens, truth_probability
+from heed.tasks.scheduled_sampling import DECAYS, read_partly_own, truth_probability
 from heed.training.config import TrainingConfig
 
 TRANSLATORS = [
@@ -45,12 +45,6 @@ def test_the_probability_of_the_truth_falls_as_published() -> None:
         assert falling == sorted(falling, reverse=True) and falling[-1] == 0.25
         assert truth_probability(config, 1) > 0.95
     assert truth_probability(TrainingConfig(), 10**9) == 1.0
-
-
-def test_tokens_are_sampled_by_inversion_of_the_distribution() -> None:
-    log_probs = torch.tensor([[0.1, 0.0, 0.6, 0.3]]).log().expand(6, 4)
-    drawn = torch.tensor([0.0, 0.05, 0.15, 0.69, 0.71, 0.9999], dtype=torch.float64)
-    assert sampled_tokens(log_probs, drawn).tolist() == [0, 0, 2, 2, 3, 3]
 
 
 @pytest.mark.parametrize("name", TRANSLATORS)
@@ -117,6 +111,11 @@ def test_scheduled_sampling_with_r_drop_is_refused(tmp_path: Path) -> None:
         UsageError, match=r"training\.truth_probability below 1\) cannot be combined with R-Drop: set it to 1"
     ):
         prepared(tmp_path, training__truth_probability=0.5, training__r_drop=1.0, model__dropout=0.3)
+
+
+def test_scheduled_sampling_in_sharded_training_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r'equally many steps: set training\.parallel = "data"'):
+        prepared(tmp_path, training__truth_probability=0.5, training__parallel="sharded")
 
 
 def test_a_task_without_scheduled_sampling_says_so() -> None:

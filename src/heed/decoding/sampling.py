@@ -62,14 +62,14 @@ class RandomDraw:
         draws = torch.tensor([self.uniform(stream, step) for stream in streams], dtype=torch.float64)[:, None]
         draws = draws.to(scaled.device)
         if not self.top_k and self.top_p >= 1.0:
-            return _inverted((scaled - scaled.amax(dim=-1, keepdim=True)).double().exp(), draws).squeeze(1)
+            return inverted((scaled - scaled.amax(dim=-1, keepdim=True)).double().exp(), draws).squeeze(1)
         most = min(self.top_k or scaled.shape[1], scaled.shape[1])
         size = most if self.top_k else min(FIRST_SORTED, most)
         while (left := self._candidates(scaled, size, most)) is None:
             size = min(16 * size, most)
         masses, tokens = left
         tokens, order = tokens.sort(dim=-1)
-        return tokens.gather(1, _inverted(masses.gather(1, order), draws)).squeeze(1)
+        return tokens.gather(1, inverted(masses.gather(1, order), draws)).squeeze(1)
 
     def _candidates(
         self, scaled: Float[Tensor, "R V"], size: int, most: int
@@ -87,7 +87,7 @@ class RandomDraw:
         return masses, tokens
 
 
-def _inverted(masses: Float[Tensor, "R N"], draws: Float[Tensor, "R 1"]) -> Int[Tensor, "R 1"]:
+def inverted(masses: Float[Tensor, "R N"], draws: Float[Tensor, "R 1"]) -> Int[Tensor, "R 1"]:
     """Index at which the cumulative sum exceeds each draw in [0, 1); never that of a mass of 0."""
     cumulative = masses.cumsum(dim=-1)
     total = cumulative[:, -1:]

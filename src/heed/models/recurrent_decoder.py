@@ -75,6 +75,18 @@ class RecurrentDecoderConfig(Config):
                 'without attention there is no context: leave "context" out of model.decoder.readout_of, or set '
                 'model.decoder.readout = "none"'
             )
+        if self.attention == "none" and self.query == "word":
+            raise ValueError(
+                'without attention there is no query: leave model.decoder.query = "word" out, or choose a '
+                "model.decoder.attention"
+            )
+        read = self.attends == "before" or (self.readout != "none" and "context" in self.readout_of)
+        if self.attention != "none" and not read:
+            raise ValueError(
+                'with model.decoder.attends = "after" only the readout can read the context: add "context" to '
+                'model.decoder.readout_of with model.decoder.readout = "tanh" or "maxout", or set '
+                'model.decoder.attends = "before" or model.decoder.attention = "none"'
+            )
         return self
 
     def summary(self) -> str:
@@ -120,7 +132,8 @@ class RecurrentDecoder(nn.Module):
     ) -> None:  # fmt: skip
         """A decoder that reads vectors of words of `d_model` features.
 
-        Raises UsageError if it begins with the last states of an encoder that has none of its sizes (`last_sizes`).
+        Raises UsageError if it begins with the last states of an encoder that has none of its sizes (`last_sizes`), or
+        reads a thought vector that neither the encoder nor its own first state provides.
         """
         super().__init__()
         self.config, self.dropout = config, dropout
@@ -141,6 +154,12 @@ class RecurrentDecoder(nn.Module):
             self.initial = nn.Linear(memory_size, sum(map(sum, self._state_sizes)))
         elif config.start == "thought":
             self._require(last_sizes)
+        elif self._sees_thought and not last_sizes:
+            raise UsageError(
+                'the thought vector (model.decoder.feed_thought, or "thought" in model.decoder.readout_of) would be '
+                "zeros: choose an encoder with last states, such as one of kind rnn_reader or sentence_convolution, "
+                'or model.decoder.start = "mean" or "first".'
+            )
         if config.readout != "none":
             width = d_model * (2 if config.readout == "maxout" else 1)
             self.readout = nn.Linear(sum(sizes[part] for part in config.readout_of), width)

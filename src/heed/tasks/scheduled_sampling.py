@@ -21,6 +21,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
+from heed.decoding.sampling import inverted
 from heed.nn.contract import Autoregressive, State
 from heed.nn.dropout_keys import DropoutKeys
 
@@ -58,12 +59,6 @@ def read_partly_own(
         features, state = model.advance(read[:, t - 1 : t], state)
         if is_true[:, t].all():
             continue
-        sampled = sampled_tokens(model.head.log_probs(features[:, 0]), drawn[:, t])
-        read[:, t] = torch.where(is_true[:, t], tgt_in[:, t], sampled)
+        probabilities = model.head.log_probs(features[:, 0]).double().exp()
+        read[:, t] = torch.where(is_true[:, t], tgt_in[:, t], inverted(probabilities, drawn[:, t, None])[:, 0])
     return read
-
-
-def sampled_tokens(log_probs: Tensor, drawn: Tensor) -> Int[Tensor, " B"]:
-    """Tokens of the distributions `[B, V]`, by inversion of numbers `[B]` in [0, 1)."""
-    below = log_probs.double().exp().cumsum(-1)
-    return (below < drawn[:, None] * below[:, -1:]).sum(-1).clamp(max=log_probs.shape[-1] - 1)

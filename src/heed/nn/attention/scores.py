@@ -25,14 +25,19 @@ from heed.nn.states import AppendKV, KeysValues, RowPositions
 class ScoredAttention(Attention):
     """Attention of one head by a score; subclasses define it, from keys that are computed once for each memory."""
 
+    dropout: float = 0.0
+    """Dropout of attention weights."""
+
     def __init__(self, query_size: int, memory_size: int, attention_size: int) -> None:
         super().__init__()
         self.key_size, self.value_size = attention_size, memory_size
 
     @classmethod
     def in_block(cls, d_model: int, num_heads: int, dropout: float) -> Self:
-        """One head of D features, without dropout of attention weights."""
-        return cls(d_model, d_model, d_model)
+        """One head of D features."""
+        attention = cls(d_model, d_model, d_model)
+        attention.dropout = dropout
+        return attention
 
     @classmethod
     def over(cls, query_size: int, memory_size: int, attention_size: int) -> Self:
@@ -69,6 +74,10 @@ class ScoredAttention(Attention):
         weights = self.weights(x, keys, mask, positions)
         if trace is not None:
             trace(weights.reshape(rows, 1, num_queries, -1))
+        if dropout_keys is not None:
+            by_position = weights.reshape(rows, num_queries, 1, -1)
+            dropped = dropout_keys.dropout_ragged(by_position, self.dropout, site=0, offset=positions.length)
+            weights = dropped.reshape(weights.shape)
         contexts: Tensor = weights @ values[:, 0]  # [B, W·T, C]
         return contexts.view(rows, num_queries, -1)
 
