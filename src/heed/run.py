@@ -12,7 +12,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
-from heed.core.errors import DataError, MissingInputError
+from heed.core.errors import DataError, MissingInputError, UsageError
 from heed.core.files import atomic_folder, first_foreign, storage_errors
 from heed.core.json_text import parse_json
 from heed.core.run_files import RunFiles
@@ -23,6 +23,7 @@ from heed.nn.contract import Vocabularies
 from heed.nn.packing import pack
 from heed.nn.weight_file import Shapes, read_header, read_weights, require_shapes, save_weights, shapes_of
 from heed.recipe import Recipe, build_recipe, require_known_format
+from heed.statistical.alignment.run_folder import is_aligner_run
 from heed.tasks import task_type
 from heed.tasks.prepare import CORPUS, copy_seen, open_tokens, vocabulary_digests
 from heed.tasks.task import Task
@@ -65,6 +66,11 @@ class Run:
         self._shares_model_of: Run | None = None
         if not self.folder.is_dir():
             raise MissingInputError(f"{folder}: no such run folder. `heed train --out` creates one.")
+        if is_aligner_run(self.folder):
+            raise UsageError(
+                f"{folder} is the run of an aligner: use it with `heed align {folder} --src F --tgt F`, which draws "
+                "links with --page F and shows words with --lexicon WORD."
+            )
         if not self.files.has(RECIPE):
             raise MissingInputError(f"{folder} is not a run folder: it has no {RECIPE}.")
 

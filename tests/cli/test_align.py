@@ -9,7 +9,10 @@ from pathlib import Path
 
 import pytest
 from command import Result, call
+from safetensors.numpy import load_file, save_file
 from toy import write_lines
+
+from heed.statistical.alignment import ALIGNERS
 
 SRC = ["the house", "the book", "a Book"]
 TGT = ["das Haus", "das Buch", "ein Buch"]
@@ -147,6 +150,101 @@ def test_options_that_do_not_fit_are_refused(align: Align, trained: Path, tmp_pa
     one = tmp_path / "one"
     assert align("ibm1", "--out", one).code == 0
     assert "aligns in one direction; train it again with --symmetrise union." in align(one, "--symmetrise", "union").err
+
+
+@pytest.mark.parametrize("alpha", ["0", "-1", "inf", "nan"])
+def test_a_prior_that_is_no_number_above_0_is_refused(align: Align, alpha: str) -> None:
+    result = align("ibm1", f"--alpha={alpha}")
+    assert result.code == 2
+    assert f"--alpha must be a number above 0, got {float(alpha)}" in result.err
+    assert result.out == ""
+
+
+def test_a_prior_without_smoothing_is_refused(align: Align) -> None:
+    result = align("ibm1", "--smoothing", "none", "--alpha", 0.1)
+    assert (result.code, result.err) == (2, "error: --smoothing none has no prior: leave out --alpha.\n")
+
+
+@pytest.mark.parametrize("flag", ["--src", "--tgt", "--symmetrise", "--gold", "--page"])
+def test_the_lexicon_of_a_run_is_shown_alone(trained: Path, flag: str) -> None:
+    value = "union" if flag == "--symmetrise" else trained.parent / "file"
+    result = call("align", trained, "--lexicon", "book", flag, value)
+    expected = f"error: --lexicon shows the translations of a word in place of links: leave out {flag}.\n"
+    assert (result.code, result.out, result.err) == (2, "", expected)
+
+
+def test_the_lexicon_of_a_new_aligner_needs_its_texts_and_no_links(align: Align) -> None:
+    assert align("ibm1", "--lexicon", "book", "--quiet").lines[0].startswith("forward\tbuch\t")
+    assert "in place of links: leave out --page." in align("ibm1", "--lexicon", "book", "--page", "p.html").err
+
+
+def test_translators_have_no_lexicon(translator: Path) -> None:
+    result = call("align", translator, "--lexicon", "book")
+    expected = f"error: --lexicon needs an aligner, which has a table of words; {translator} is a translator.\n"
+    assert (result.code, result.out, result.err) == (2, "", expected)
+
+
+def test_scores_are_printed_also_with_quiet(align: Align, tmp_path: Path) -> None:
+    gold = write_lines(tmp_path / "gold", ["0-0 1-1"] * 3)
+    lines = align("ibm1", "--iterations", 8, "--gold", gold, "--quiet").err.splitlines()
+    assert [line.split()[0] for line in lines] == ["precision", "recall", "F1", "AER"]
+
+
+def test_pairs_of_too_many_words_are_left_out_and_counted(align: Align, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("heed.statistical.alignment.pairs.MAX_WORDS", 2)
+    result = align("ibm1", src=[*SRC, "the book is long"], tgt=[*TGT, "das Buch"])
+    assert result.lines == ["0-0 1-1"] * 3 + [""]
+    warning = (
+        "left out, without links: 1 of 4 pairs, which have more than 2 words on a side. Split them into sentences."
+    )
+    assert f"warning: {warning}\n" in result.err
+
+
+def test_the_help_names_the_iterations_of_each_aligner() -> None:
+    text = " ".join(re.sub("[│\\n]", " ", call("align", "--help").out).split())
+    groups = re.search(r"Iterations of the aligner \((\d+); hmm (\d+); ibm3 to ibm5 (\d+)\)", text)
+    assert groups is not None
+    others, of_hmm, of_fertile = map(int, groups.groups())
+    for name, aligner in ALIGNERS.items():
+        expected = of_hmm if name == "hmm" else of_fertile if name in ("ibm3", "ibm4", "ibm5") else others
+        assert aligner.iterations == expected
+
+
+@pytest.mark.parametrize("kind", ["ibm2", "ibm3"])
+def test_lengths_that_do_not_fit_the_tables_are_refused_before_memory_is_taken(
+    align: Align, tmp_path: Path, kind: str
+) -> None:
+    folder = tmp_path / kind
+    assert align(kind, "--out", folder).code == 0
+    (folder / "manifest.json").unlink()
+    arrays = load_file(folder / "forward.safetensors")
+    arrays["lengths"][0, 0] = 200_000
+    save_file(arrays, folder / "forward.safetensors")
+    result = align(folder)
+    assert result.code == 65
+    expected = "'lengths' do not fit the tables of positions. Put the run's own file back."
+    assert result.err == f"error: {folder}/forward.safetensors: {expected}\n"
+
+
+def test_other_verbs_name_the_verb_of_aligners(trained: Path) -> None:
+    result = call("inspect", trained, "--src", "the book")
+    assert result.code == 2
+    assert result.err.startswith(f"error: {trained} is the run of an aligner: use it with `heed align {trained} --src")
+
+
+def test_a_translator_that_derives_is_refused(tmp_path: Path) -> None:
+    texts = write_lines(tmp_path / "a", SRC), write_lines(tmp_path / "b", TGT)
+    files = ["--src", texts[0], "--tgt", texts[1]]
+    run = tmp_path / "rules"
+    valid = ["--valid-src", texts[0], "--valid-tgt", texts[1]]
+    trained = call("train", *files, *valid, "--model.kind=rule_based", "--out", run, "--quiet", "--force")
+    assert trained.code == 0, trained.err
+    result = call("align", run, *files)
+    assert (result.code, result.out) == (2, "")
+    assert (
+        f"{run} has no attention: it links its own translations only (`heed translate {run} --alignment`)."
+        in result.err
+    )
 
 
 def test_a_translator_links_words_by_its_attention(translator: Path, tmp_path: Path) -> None:

@@ -62,6 +62,16 @@ def test_neighbours_in_a_block_do_not_change_a_pair(name: str) -> None:
 
 
 @every_aligner
+def test_pairs_with_a_side_of_too_many_words_are_left_out(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("heed.statistical.alignment.pairs.MAX_WORDS", 3)
+    longer = SentencePairs.of_ids([*MIXED, ([2, 3, 4, 5], [5]), ([2], [2, 3, 4, 5])])
+    aligner = train(name, longer)
+    assert aligner.links(longer)[-2:] == [frozenset()] * 2
+    assert aligner.log_likelihood(longer) == pytest.approx(train(name, MIXED).log_likelihood(MIXED))
+    assert longer.num_targets == MIXED.num_targets
+
+
+@every_aligner
 def test_pairs_with_an_empty_side_have_no_links_and_no_likelihood(name: str) -> None:
     aligner = train(name, MIXED)
     odd = SentencePairs.of_ids([([], [2]), ([2, 3], [3]), ([2], [])])
@@ -70,10 +80,20 @@ def test_pairs_with_an_empty_side_have_no_links_and_no_likelihood(name: str) -> 
     assert aligner.log_likelihood(odd) == pytest.approx(aligner.log_likelihood(whole))
 
 
+MONOTONE = SentencePairs.of_ids([(words, words) for words in ([2, 3, 4], [4, 2, 5], [5, 4, 3], [3, 5, 2])])
+"""Pairs whose words correspond in their order."""
+
+
 @every_aligner
-def test_words_that_were_not_trained_on_are_linked_by_their_place(name: str) -> None:
-    unknown = SentencePairs.of_ids([([1, 1], [1, 1])])
-    assert np.isfinite(train(name, MIXED).log_likelihood(unknown))
+def test_words_that_were_not_trained_on_are_linked_by_what_a_model_knows_of_positions(name: str) -> None:
+    aligner = train(name, MONOTONE)
+    unknown = SentencePairs.of_ids([([1, 1, 1], [1, 1, 1])])
+    assert np.isfinite(aligner.log_likelihood(unknown))
+    if name == "ibm1":  # which knows nothing of them
+        real = aligner.posteriors(unknown)[0][:, 1:]
+        np.testing.assert_allclose(real, real[0, 0])
+    else:
+        assert aligner.links(unknown) == [{(0, 0), (1, 1), (2, 2)}]
 
 
 @every_aligner

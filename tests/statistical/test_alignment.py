@@ -204,5 +204,5 @@ def test_collapsed_probabilities_of_all_target_words_sum_to_one() -> None:
 
 
 def test_smoothing_needs_a_prior() -> None:
-    with pytest.raises(ValueError, match="needs a prior above 0"):
+    with pytest.raises(ValueError, match="needs a prior that is a number above 0"):
         Smoothing("variational", 0.0)

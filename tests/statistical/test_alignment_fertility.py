@@ -12,7 +12,7 @@ from alignment_oracle import MIXED, Alignment, alignments, lexical, summed, t
 
 from heed.statistical.alignment import fertility
 from heed.statistical.alignment.fertility import MAX_FERTILITY, Fertile
-from heed.statistical.alignment.hmm import MAX_JUMP
+from heed.statistical.alignment.hmm import MAX_JUMP, Hmm
 from heed.statistical.alignment.ibm3 import Ibm3
 from heed.statistical.alignment.ibm4 import GROUPS, WIDTH, Ibm4
 from heed.statistical.alignment.ibm5 import MAX_VACANT, Ibm5
@@ -198,6 +198,19 @@ def test_hill_climbing_never_ends_below_its_start(monkeypatch: pytest.MonkeyPatc
         end, start = (model.score(block, log_t, each.alignments[:, :1]) for each in (climbed, standing))
         assert (end >= start).all()
         assert (end > start).any()
+
+
+def test_long_pairs_keep_the_links_of_the_hidden_markov_model(
+    trained: tuple[Fertile, Places], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, joint = trained
+    monkeypatch.setattr(fertility, "MOST_ALIGNMENTS", 1)
+    monkeypatch.setattr(fertility, "MOST_WORDS", 2)
+    pair = SentencePairs.of_ids([MIXED[7]])
+    (links,) = model.links(pair)
+    assert [links] == Hmm.links(model.start, pair)
+    alone = tuple(next((i + 1 for i, other in links if other == j), 0) for j in range(len(MIXED[7][1])))
+    assert model.log_likelihood(pair) == pytest.approx(math.log(joint(*MIXED[7], alone)))
 
 
 @pytest.mark.parametrize(("name", "is_deficient"), [("ibm3", True), ("ibm4", True), ("ibm5", False)])

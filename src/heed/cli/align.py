@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, Literal
@@ -13,7 +15,7 @@ from heed.cli.flags import flags_given
 from heed.cli.options import BadBytes, OnBadBytes, Quiet, require_writable
 from heed.core.errors import DataError, UsageError
 from heed.core.files import atomic_write, storage_errors
-from heed.core.progress import message
+from heed.core.progress import message, warn
 from heed.core.run_files import RunFiles
 
 if TYPE_CHECKING:
@@ -37,7 +39,9 @@ SHOWN = 10
 class Estimation:
     """How an aligner is estimated, and where it is kept."""
 
-    iterations: Annotated[int | None, typer.Option(help="Iterations of the aligner (5).", min=1, max=1000)] = None
+    iterations: Annotated[
+        int | None, typer.Option(help="Iterations of the aligner (5; hmm 10; ibm3 to ibm5 3).", min=1, max=1000)
+    ] = None
     smoothing: Annotated[
         SmoothingKind | None,
         typer.Option(help="Of the lexical table: none, variational or collapsed (default).", metavar="KIND"),
@@ -46,13 +50,15 @@ class Estimation:
     out: Annotated[Path | None, typer.Option(help="Run folder to create.")] = None
 
     def chosen_smoothing(self) -> Smoothing:
-        """The smoothing that was asked for. Raises UsageError for a prior that is not above 0."""
+        """The smoothing that was asked for. Raises UsageError for a prior that is not a number above 0."""
         from heed.statistical.alignment.smoothing import NONE, Smoothing
 
+        if self.alpha is not None and not 0 < self.alpha < math.inf:
+            raise UsageError(f"--alpha must be a number above 0, got {self.alpha}; --smoothing none has no prior.")
         if self.smoothing == "none":
+            if self.alpha is not None:
+                raise UsageError("--smoothing none has no prior: leave out --alpha.")
             return NONE
-        if self.alpha is not None and self.alpha <= 0:
-            raise UsageError(f"--alpha must be above 0, got {self.alpha}; --smoothing none has no prior.")
         given = {"kind": self.smoothing, "alpha": self.alpha}
         return Smoothing(**{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]
 
@@ -109,6 +115,9 @@ def align(
     by_attention = is_trained and not is_aligner_run(Path(model)) and RunFiles(Path(model)).has(RECIPE)
     if not by_attention and (given := flags_given(attention)):
         raise UsageError(f"{given[0]} is for the runs of translators.")
+    if lexicon is not None:
+        texts = {"--src": src, "--tgt": tgt, "--symmetrise": symmetrise} if is_trained else {}
+        _require_alone(by_attention, model, {**texts, "--gold": gold, "--page": page})
     trained = _open(model, symmetrise) if is_trained and not by_attention else None
     if trained is not None and lexicon is not None:
         _show(trained, lexicon)
@@ -123,14 +132,35 @@ def align(
             for links in attention_links(Path(model), pairs, attention, symmetrise or USUAL, made, quiet)
         ]
     else:
+        _warn_of_long(pairs, quiet)
         trained = trained or _train(model, pairs, symmetrise, estimation, quiet)
         if lexicon is not None:
             _show(trained, lexicon)
             return
         lines = _lines(trained, pairs, symmetrise)
-    _output(lines, made, quiet)
+    _output(lines, made)
     if page is not None:
         _draw(page, pairs, lines, made, quiet)
+
+
+def _require_alone(by_attention: bool, model: str, others: Mapping[str, object]) -> None:
+    """Raise UsageError for `--lexicon` of a translator, or with an option that links are printed for."""
+    if by_attention:
+        raise UsageError(f"--lexicon needs an aligner, which has a table of words; {model} is a translator.")
+    if given := [flag for flag, value in others.items() if value is not None]:
+        raise UsageError(f"--lexicon shows the translations of a word in place of links: leave out {given[0]}.")
+
+
+def _warn_of_long(pairs: TokenisedPairs, quiet: bool) -> None:
+    """Say how many pairs are left out because of their length."""
+    from heed.statistical.alignment.pairs import MAX_WORDS
+
+    if num := sum(max(lengths) > MAX_WORDS for lengths in pairs.lengths):
+        warn(
+            f"left out, without links: {num:,} of {len(pairs.sources):,} pairs, which have more than {MAX_WORDS:,} "
+            "words on a side. Split them into sentences.",
+            quiet,
+        )
 
 
 def _lines(trained: AlignerPair, pairs: TokenisedPairs, symmetrise: str | None) -> list[str]:
@@ -203,8 +233,8 @@ def _show(trained: AlignerPair, word: str) -> None:
         write_line(f"{direction}\t{target}\t{prob:.4f}")
 
 
-def _output(lines: list[str], gold: list[GoldLinks] | None, quiet: bool) -> None:
-    """Print the links, and the scores against links that people made."""
+def _output(lines: list[str], gold: list[GoldLinks] | None) -> None:
+    """Print the links and, on stderr, the scores against links that people made."""
     from heed.cli.stdio import write_line
     from heed.metrics.alignment import LINK_METRICS
     from heed.text.readers.links import render_gold
@@ -214,7 +244,7 @@ def _output(lines: list[str], gold: list[GoldLinks] | None, quiet: bool) -> None
     if gold is not None:
         references = [render_gold(each) for each in gold]
         for metric in LINK_METRICS:
-            message(metric().score(lines, references, intervals=DRAWS).render(), quiet)
+            message(metric().score(lines, references, intervals=DRAWS).render())
 
 
 def _draw(page: Path, pairs: TokenisedPairs, lines: list[str], gold: list[GoldLinks] | None, quiet: bool) -> None:

@@ -69,7 +69,8 @@ def _links_of(
     loaded.require("translate", "heed align")
     if loaded.can("derive"):
         raise UsageError(
-            f"{run} derives translations and has no attention, so it links only its own: heed translate --alignment."
+            f"{run} has no attention: it links its own translations only (`heed translate {run} --alignment`). Link "
+            "other pairs with an aligner, such as `heed align hmm --src F --tgt F`."
         )
     translator = loaded.translator
     chosen = None if head is None else _parsed(head)
@@ -86,7 +87,7 @@ def _links_of(
             by_head.append(of_heads)
             progress.update(done)
     if gold is not None:
-        _list_heads(run, by_head, gold, quiet)
+        _list_heads(run, by_head, gold)
     return links
 
 
@@ -98,7 +99,7 @@ def _parsed(head: str) -> tuple[int, int]:
 
 
 def _list_heads(
-    run: Path, by_head: Sequence[dict[tuple[int, int], list[tuple[int, int]]]], gold: Sequence[GoldLinks], quiet: bool
+    run: Path, by_head: Sequence[dict[tuple[int, int], list[tuple[int, int]]]], gold: Sequence[GoldLinks]
 ) -> None:
     """Write the alignment error rates of the best heads to stderr."""
     from heed.metrics.alignment import AlignmentErrorRate
@@ -110,7 +111,7 @@ def _list_heads(
         for place in by_head[0]
     }
     for (block, head), rate in sorted(rates.items(), key=lambda item: item[1])[:SHOWN]:
-        message(f"{run}, head {block}.{head}: AER {rate:.2f}", quiet)
+        message(f"{run}, head {block}.{head}: AER {rate:.2f}")
 
 
 def _turned(gold: GoldLinks) -> GoldLinks:

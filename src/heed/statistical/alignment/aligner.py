@@ -151,6 +151,21 @@ def in_order(num_pairs: int, numbered: Iterable[tuple[int, Links]]) -> list[Link
     return links
 
 
+def checked_lengths(arrays: Arrays, size: int, has_empty: bool) -> list[tuple[int, int]]:
+    """The lengths (I, J) of tables of positions that have `size` entries in all: I J each, or (I + 1) J.
+
+    Raises DataError for lengths that do not, before anything of their size is made.
+    """
+    lengths = arrays.get("lengths")
+    if lengths is None or lengths.dtype != np.int64 or lengths.ndim != 2 or lengths.shape[1] != 2:
+        raise DataError("'lengths' are not those of an aligner of this kind. Put the run's own file back.")
+    listed = [(int(num_src), int(num_tgt)) for num_src, num_tgt in lengths]
+    fits = all(num_src > 0 and num_tgt > 0 for num_src, num_tgt in listed)
+    if not fits or sum((num_src + has_empty) * num_tgt for num_src, num_tgt in listed) != size:
+        raise DataError("'lengths' do not fit the tables of positions. Put the run's own file back.")
+    return listed
+
+
 def checked(arrays: Arrays, name: str, shape: tuple[int | None, ...]) -> np.ndarray[Any, Any]:
     """An array of floats, at least 0, of the given shape (None: any size). Raises DataError for any other."""
     array = arrays.get(name)

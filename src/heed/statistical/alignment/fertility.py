@@ -11,7 +11,8 @@ The sum over all alignments is intractable for fertilities. It is exact here whe
 alignments. Otherwise it is over the neighbourhood of the best alignment that hill climbing reaches from the links of
 the hidden Markov model: all alignments which differ in the source of one word, or of two that are exchanged, with the
 `MOST_SOURCES` likeliest sources of each word. The likelihood is then a lower bound, and no law of expectation
-maximisation holds exactly.
+maximisation holds exactly. Pairs with more than `MOST_WORDS` target words keep the links of the hidden Markov model,
+since neighbourhoods grow with the square of that number.
 """
 
 from __future__ import annotations
@@ -38,6 +39,8 @@ MOST_ALIGNMENTS = 256
 """Of a pair, for exact sums."""
 MOST_SOURCES = 6
 """Likeliest sources of a word that hill climbing tries."""
+MOST_WORDS = 100
+"""Target words of a pair, for hill climbing; GIZA++ has the same limit."""
 _MOST_STEPS = 30
 _MOST_CELLS = 1 << 19
 """Target words of all alignments that are scored at once."""
@@ -131,6 +134,9 @@ class Fertile(Aligner):
             return _normalised(alignments, self.score(block, log_t, alignments))
         order, _ = self.start.expect(block, probs)
         sources = np.argsort(-order, axis=-1, kind="stable")[..., :MOST_SOURCES]
+        if num_tgt > MOST_WORDS:
+            alone = _admissible(sources)[:, None, :]
+            return _normalised(alone, self.score(block, log_t, alone))
         size = max(1, _MOST_CELLS // (num_tgt * (num_tgt * MOST_SOURCES + num_tgt**2)))
         parts = [
             self._climb(_part(block, rows), log_t[rows], sources[rows])

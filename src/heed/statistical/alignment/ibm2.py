@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from heed.core.errors import DataError
-from heed.statistical.alignment.aligner import Arrays, checked
+from heed.statistical.alignment.aligner import Arrays, checked, checked_lengths
 from heed.statistical.alignment.ibm1 import Independent
 from heed.statistical.alignment.lexicon import Lexicon
 from heed.statistical.alignment.pairs import Block
@@ -53,15 +52,10 @@ class Ibm2(Independent):
         return {"lengths": shapes, "positions": np.concatenate(flat)}
 
     def restore(self, arrays: Arrays) -> None:
-        shapes, flat = arrays.get("lengths"), checked(arrays, "positions", (None,))
-        if shapes is None or shapes.dtype != np.int64 or shapes.ndim != 2 or shapes.shape[1] != 2 or (shapes < 1).any():
-            raise DataError("'lengths' are not those of an aligner of this kind. Put the run's own file back.")
-        sizes = (shapes[:, 0] + 1) * shapes[:, 1]
-        if sizes.sum() != len(flat):
-            raise DataError("'positions' do not fit 'lengths'. Put the run's own file back.")
-        parts = np.split(flat, np.cumsum(sizes)[:-1]) if len(sizes) else []
-        listed = [(int(num_src), int(num_tgt)) for num_src, num_tgt in shapes]
+        flat = checked(arrays, "positions", (None,))
+        lengths = checked_lengths(arrays, len(flat), has_empty=True)
+        ends = np.cumsum([(num_src + 1) * num_tgt for num_src, num_tgt in lengths], dtype=np.int64)
         self.tables = {
             (num_src, num_tgt): part.reshape(num_tgt, num_src + 1)
-            for (num_src, num_tgt), part in zip(listed, parts, strict=True)
+            for (num_src, num_tgt), part in zip(lengths, np.split(flat, ends), strict=False)
         }

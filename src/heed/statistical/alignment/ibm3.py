@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from heed.core.errors import DataError
-from heed.statistical.alignment.aligner import Arrays, checked
+from heed.statistical.alignment.aligner import Arrays, checked, checked_lengths
 from heed.statistical.alignment.fertility import Fertile
 from heed.statistical.alignment.lexicon import Lexicon
 from heed.statistical.alignment.pairs import Block, SentencePairs
@@ -81,11 +80,9 @@ class Ibm3(Fertile):
         return {**super().parameters(), "lengths": shapes, "kinds": self._kinds}
 
     def restore(self, arrays: Arrays) -> None:
-        shapes = arrays.get("lengths")
-        if shapes is None or shapes.dtype != np.int64 or shapes.ndim != 2 or shapes.shape[1] != 2 or (shapes < 1).any():
-            raise DataError("'lengths' are not those of an aligner of this kind. Put the run's own file back.")
+        num_entries = len(checked(arrays, "table_distortion", (None,)))
         self._kinds = checked(arrays, "kinds", (BINS,))
-        self._add([(int(num_src), int(num_tgt)) for num_src, num_tgt in shapes])
+        self._add(checked_lengths(arrays, num_entries, has_empty=False))
         super().restore(arrays)
 
 

@@ -14,12 +14,14 @@ from typing import overload
 
 import numpy as np
 
-from heed.statistical.predictor import Ints, starts
+from heed.statistical.predictor import Bools, Ints, starts
 
 NULL, UNKNOWN, FIRST = 0, 1, 2
 """The empty word, unknown words, and the first number of a word."""
 MAX_CELLS = 1 << 17
 """Cells (target word, source word) of a block; as many fit into a processor's cache."""
+MAX_WORDS = 1000
+"""Words of a sentence. Longer ones are no sentences, and their cells would fill the memory."""
 
 Pair = tuple[Sequence[int], Sequence[int]]
 """Source and target words of a pair of sentences, by number."""
@@ -114,7 +116,10 @@ class Block:
 
 
 class SentencePairs(Sequence[Pair]):
-    """A corpus of sentence pairs. Pairs with an empty side have no links and no likelihood."""
+    """A corpus of sentence pairs. Pairs with an empty side or one of more than `MAX_WORDS` are left out.
+
+    They add nothing to the tables, and have no links and no likelihood.
+    """
 
     def __init__(self, src: Sentences, tgt: Sentences, src_size: int, tgt_size: int) -> None:
         if len(src) != len(tgt):
@@ -167,14 +172,20 @@ class SentencePairs(Sequence[Pair]):
     @property
     def num_targets(self) -> int:
         """Target words that a model explains."""
-        return int(self.tgt.lengths[self.src.lengths > 0].sum())
+        return int(self.tgt.lengths[self._used].sum())
+
+    @property
+    def _used(self) -> Bools:
+        """Whether each pair is used."""
+        lengths = np.stack([self.src.lengths, self.tgt.lengths])
+        return np.asarray(((lengths > 0) & (lengths <= MAX_WORDS)).all(axis=0))
 
     @cached_property
     def spans(self) -> list[Ints]:
         """The rows of each block: pairs of equal lengths, as many as `MAX_CELLS` allows."""
         num_src, num_tgt = self.src.lengths, self.tgt.lengths
         order = np.lexsort((num_src, num_tgt))
-        order = order[(num_src[order] > 0) & (num_tgt[order] > 0)]
+        order = order[self._used[order]]
         changes = (np.diff(num_src[order]) != 0) | (np.diff(num_tgt[order]) != 0)
         spans = []
         for same in np.split(order, np.flatnonzero(changes) + 1) if len(order) else ():
@@ -189,7 +200,7 @@ class SentencePairs(Sequence[Pair]):
         return list(dict.fromkeys((int(self.src.lengths[row]), int(self.tgt.lengths[row])) for row in firsts))
 
     def blocks(self) -> Iterator[Block]:
-        """All pairs in which both sides have words."""
+        """All pairs that are used."""
         for rows in self.spans:
             yield Block(
                 rows,

@@ -36,8 +36,8 @@ class Smoothing:
     alpha: float = 0.01
 
     def __post_init__(self) -> None:
-        if self.kind != "none" and not self.alpha > 0:
-            raise ValueError(f"smoothing needs a prior above 0, got {self.alpha}")
+        if self.kind != "none" and not 0 < self.alpha < np.inf:
+            raise ValueError(f"smoothing needs a prior that is a number above 0, got {self.alpha}")
 
     def probs(self, counts: Floats, totals: Floats, num_entries: Floats, num_targets: int) -> Floats:
         """t of entries from their counts [N], and the totals and numbers of entries [N] of their source words."""
