@@ -62,7 +62,7 @@ class Recipe(Config):
             raise ValueError(
                 "an adaptive softmax (model.cutoffs) has no label smoothing: set training.label_smoothing = 0"
             )
-        if self.training.r_drop and not any(v for k, v in self.model.model_dump().items() if "dropout" in k):
+        if self.training.r_drop and not any(v for k, v in flattened(self.model.model_dump()).items() if "dropout" in k):
             raise ValueError("training.r_drop compares two passes with different dropout: set model.dropout")
         training = self.training
         _check_own_words(training, task)
