@@ -62,23 +62,10 @@ class Recipe(Config):
             raise ValueError(
                 "an adaptive softmax (model.cutoffs) has no label smoothing: set training.label_smoothing = 0"
             )
-        if self.training.r_drop and not any(v for k, v in self.model.model_dump().items() if "dropout" in k):
+        if self.training.r_drop and not any(v for k, v in flattened(self.model.model_dump()).items() if "dropout" in k):
             raise ValueError("training.r_drop compares two passes with different dropout: set model.dropout")
         training = self.training
-        if training.truth_probability < 1 and not task.can_read_own:
-            raise ValueError(
-                f"task {self.task!r} has no scheduled sampling (training.truth_probability below 1): set it to 1"
-            )
-        if training.truth_probability < 1 and training.r_drop:
-            raise ValueError(
-                "scheduled sampling (training.truth_probability below 1) cannot be combined with R-Drop: set it to 1, "
-                "or training.r_drop to 0"
-            )
-        if training.truth_probability < 1 and training.parallel == "sharded":
-            raise ValueError(
-                "scheduled sampling (training.truth_probability below 1) reads token by token, and in sharded training "
-                'all processes must take equally many steps: set training.parallel = "data"'
-            )
+        _check_own_words(training, task)
         if task.Head is None and (training.freeze != "none" or training.unfreeze_every or training.layer_decay != 1):
             raise ValueError(
                 "training.freeze, training.unfreeze_every and training.layer_decay need a task with a head on a "
@@ -86,6 +73,27 @@ class Recipe(Config):
             )
         task.check(self, is_new="format" not in self.model_fields_set)  # only recipes of run folders have a format
         return self
+
+
+def _check_own_words(training: TrainingConfig, task: type[Task]) -> None:
+    """Raise ValueError where a model cannot be trained on words of its own."""
+    scheduled = ("scheduled sampling (training.truth_probability below 1)", "set it to 1")
+    risk = ("minimum risk training (training.risk)", 'set it to "none"')
+    chosen = [scheduled] * (training.truth_probability < 1) + [risk] * (training.risk != "none")
+    for name, off in chosen:
+        if not task.can_read_own:
+            raise ValueError(f"task {task.name!r} has no {name}: {off}")
+        if training.r_drop:
+            raise ValueError(f"{name} cannot be combined with R-Drop: {off}, or training.r_drop to 0")
+        if training.parallel == "sharded":
+            raise ValueError(
+                f"{name} reads token by token, and in sharded training all processes must take equally many steps: set "
+                'training.parallel = "data"'
+            )
+    if len(chosen) > 1:
+        raise ValueError(f"{scheduled[0]} cannot be combined with {risk[0]}: turn one of them off")
+    if training.risk != "none" and training.label_smoothing:
+        raise ValueError(f"{risk[0]} has no label smoothing: set training.label_smoothing = 0")
 
 
 def with_members(recipe: Recipe) -> Recipe:

@@ -93,3 +93,8 @@ def test_r_drop_changes_the_weights_but_not_the_scale_of_the_logged_loss(tmp_pat
 def test_r_drop_without_dropout_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"training\.r_drop compares two passes .*: set model\.dropout"):
         prepared(tmp_path, training__r_drop=1.0, model__dropout=0.0)
+
+
+def test_dropout_of_the_encoder_alone_is_enough_for_r_drop(tmp_path: Path) -> None:
+    run = prepared(tmp_path, model__kind="encoder_decoder", training__r_drop=1.0, model__dropout=0.0)
+    assert run.recipe.model.encoder.dropout > 0

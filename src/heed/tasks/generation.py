@@ -60,7 +60,7 @@ class GenerationTask(Task):
         truth = truth_probability(self.recipe.training, self.update)
         return chain_rule_loss(model, batch, smoothing, dropout_keys, before, truth)
 
-    def trial_batch(self, vocabularies: Vocabularies, length: float, processes: int) -> Batch:
+    def trial_batch(self, vocabularies: Vocabularies, length: float, processes: int) -> Batch | None:
         tokens_per_batch = self.recipe.training.tokens_per_batch
         tokens = max(2, min(round(length), tokens_per_batch))
         return random_batch(max(1, tokens_per_batch // tokens), tokens, vocabularies)

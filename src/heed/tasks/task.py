@@ -121,7 +121,7 @@ class Task(ABC):
     """Whether a training stops if too much of the validation text is unknown to the vocabulary, as it does not for
     readers of words that have other features of unknown words."""
     can_read_own: ClassVar[bool] = False
-    """Whether its models can read their own predictions in training (scheduled sampling)."""
+    """Whether its models can read their own predictions in training (scheduled sampling, minimum risk training)."""
     chosen_anew: ClassVar[tuple[str, ...]] = ()
     """Recipe keys that fine-tuning does not inherit, but chooses for the new data."""
 

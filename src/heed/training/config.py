@@ -66,6 +66,13 @@ class TrainingConfig(Config):
     """How this probability falls from 1 (see heed.tasks.scheduled_sampling)."""
     truth_decay_updates: float = Field(default=1000.0, ge=1)
     """k of the decay, in updates: linear 1 - i/k, exponential e^(-i/k), inverse sigmoid k / (k + e^(i/k))."""
+    risk: Literal["none", "bleu", "chrf"] = "none"
+    """Minimum risk training: instead of the likelihood, minimise the expected value of 1 - sentence BLEU or chrF (see
+    heed.tasks.translation.minimum_risk). For a translator that continues from another run (--init)."""
+    risk_samples: int = Field(default=16, ge=1, le=10_000)
+    """With risk: k, the translations that are sampled for each source; 100 in the paper."""
+    risk_sharpness: float = Field(default=0.005, gt=0)
+    """With risk: α, the exponent of the probabilities of these translations."""
     freeze: Literal["none", "embeddings", "reader"] = "none"
     """For a reader with a head: keep the vectors of tokens, or the whole reader, as they are at the beginning."""
     unfreeze_every: float = Field(default=0.0, ge=0)

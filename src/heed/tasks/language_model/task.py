@@ -152,7 +152,7 @@ class LanguageModelTask(GenerationTask):
         lines = super().sequences()
         return lines if self.data.text_as == "lines" else (ids[:-1] for ids in lines)
 
-    def trial_batch(self, vocabularies: Vocabularies, length: float, processes: int) -> Batch:
+    def trial_batch(self, vocabularies: Vocabularies, length: float, processes: int) -> Batch | None:
         if self.data.text_as == "stream":
             num_rows = max(1, self.recipe.training.num_streams // processes)
             return random_batch(num_rows, self.context, vocabularies)

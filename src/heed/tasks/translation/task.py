@@ -16,17 +16,20 @@ from heed.decoding.deriving_translator import DerivingTranslator
 from heed.decoding.options import SearchOptions
 from heed.decoding.output_checks import CONFIDENCE
 from heed.decoding.translator import ModelTranslator
-from heed.metrics import METRICS, score_outputs
+from heed.metrics import METRICS, output_metric, score_outputs
 from heed.metrics.metric import Score
 from heed.models import MODELS
+from heed.nn.contract import Smoothing, State, Vocabularies
+from heed.nn.dropout_keys import DropoutKeys
 from heed.tasks import prepare
 from heed.tasks.defaults import Choices, CorpusStats, Machine
 from heed.tasks.generation import GenerationTask, perplexity_per_token
 from heed.tasks.predictor import ALONE, Combination
-from heed.tasks.task import Examination, Sample, Validation
+from heed.tasks.task import Examination, Loss, Sample, Validation
 from heed.tasks.translation.data import Part, TranslationData
 from heed.tasks.translation.defaults import choose_translation
 from heed.tasks.translation.deriving import bitext, require_derivable_recipe
+from heed.tasks.translation.minimum_risk import Risk, minimum_risk_loss
 from heed.tasks.translation.predictor import TranslationPredictor
 from heed.tasks.translation.prepare import prepare_translation, require_tags, tag_ids
 from heed.text.doctor import Diagnosis, diagnose_files, how_to_exchange_part, with_parts
@@ -123,6 +126,36 @@ class TranslationTask(GenerationTask):
         subword_dropout = SubwordDropout(self.tokenizers, p, self.recipe.seed) if p else None
         return self.row_loader(tokens_per_batch, seed, rank, world_size, workers, subword_dropout)
 
+    def loss(
+        self, model: Any, batch: Batch, smoothing: Smoothing, dropout_keys: DropoutKeys | None,
+        before: State | None = None,
+    ) -> Loss:  # fmt: skip
+        if self.recipe.training.risk == "none" or dropout_keys is None:
+            return super().loss(model, batch, smoothing, dropout_keys, before)
+        return minimum_risk_loss(model, batch, dropout_keys, self._risk)
+
+    @cached_property
+    def _risk(self) -> Risk:
+        training, decode = self.recipe.training, self.tokenizers["tgt"].decode
+        metric = output_metric(training.risk, self._target_language, self.data.tokenised)
+
+        def scores(outputs: Sequence[Sequence[int]], references: Sequence[Sequence[int]]) -> list[float]:
+            return [score / 100 for score in metric.sentence_scores(decode(outputs), decode(references))]
+
+        def limit(source_length: int) -> int:
+            return self.recipe.decoding.limit(source_length - 1)  # type: ignore[no-any-return]
+
+        return Risk(training.risk_samples, training.risk_sharpness, limit, scores)
+
+    @property
+    def _target_language(self) -> str | None:
+        """The language of the validation data's target."""
+        return self.data.languages(self.data.tag_of_validation)[1] or None
+
+    def trial_batch(self, vocabularies: Vocabularies, length: float, processes: int) -> Batch | None:
+        """As the base class; None for minimum risk training, which scores text and so needs trained tokenizers."""
+        return super().trial_batch(vocabularies, length, processes) if self.recipe.training.risk == "none" else None
+
     def text_of(self, row: int) -> str:
         """A pair of the training data, with its tag."""
         ids = {side: self.store.row(side, row).tolist() for side in SIDES}
@@ -182,7 +215,7 @@ class TranslationTask(GenerationTask):
         names = [name for name in metrics if name != "perplexity"]
         scores: dict[str, Score] = {}
         if names:
-            language = self.data.languages(self.data.tag_of_validation)[1] or None
+            language = self._target_language
             tokenised = self.data.tokenised
             measured = score_outputs(outputs, references, language, names, intervals=0, tokenised=tokenised)
             scores.update(zip(names, measured, strict=True))
