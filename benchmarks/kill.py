@@ -41,7 +41,7 @@ from same_training import BrokenError, Seen, compare_checkpoint, compare_end, is
 
 from heed.cli.launch import supervise
 from heed.core.config import Document
-from heed.core.environment import num_threads, variables_of_rank
+from heed.core.environment import variables_of_rank
 from heed.core.errors import HeedError
 from heed.core.files import is_debris
 from heed.execute import execute, follow, resume
@@ -125,7 +125,7 @@ def start(work: Callable[[], int | None], log: Path) -> int:
 def train(folder: Path, keys: dict[str, Any]) -> int:
     """Start a training, or resume it from its last checkpoint, refusing any damage. Returns its exit code."""
     options = TrainOptions(folder, overwrite=True, device="cpu", quiet=True)
-    set_threads(num_threads())  # as the command does; more threads than processors wait for each other
+    set_threads(1)  # such small models gain nothing from more, and threads of several trainings wait for each other
     try:
         with joined(torch.device("cpu")) as ranks:
             print(f"rank {ranks.rank} {JOINED}", flush=True)
