@@ -39,11 +39,9 @@ def echoing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(TranslationPredictor, "line_translator", lambda self, with_tokens: Echo())
 
 
-def without_training(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
-    """The keys of each student that would be trained."""
-    students: list[dict[str, Any]] = []
-    monkeypatch.setattr("heed.cli.distill.run_training", lambda recipe, keys, options, dry_run: students.append(keys))
-    return students
+def without_training(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Train no student."""
+    monkeypatch.setattr("heed.cli.distill.run_training", lambda *_, **__: None)
 
 
 def distill(teacher: Path, out: Path, *words: Any) -> Result:
@@ -221,15 +219,15 @@ def test_mistakes_are_found_before_anything_is_translated(
     result = distill(moved, out)
     assert result.code == 66
     assert "/gone/train.aa" in result.err and f"The teachers translate the training data of {moved}" in result.err
-    devices: list[str] = []
+    loaded: list[tuple[Any, ...]] = []
 
-    def load(self: Compute, folder: Path, **combined: Any) -> Any:
-        devices.append(self.device)
+    def load(self: Compute, folder: Path, *, ensemble: list[Path], tag: str | None) -> Any:
+        loaded.append((self.device, folder, ensemble, tag))
         raise UsageError("no such device.")
 
     monkeypatch.setattr(Compute, "load", load)
-    assert distill(translator, out, "--device", "cuda").code == 2
-    assert devices == ["cuda"]
+    assert call("distill", translator, moved, "--out", out, "--device", "cuda", "--tag", "").code == 2
+    assert loaded == [("cuda", translator, [moved], "")]  # the empty tag means none, not the recipe's default
     assert not list(tmp_path.glob("student*"))
 
 

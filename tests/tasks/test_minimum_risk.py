@@ -116,10 +116,8 @@ def test_the_loss_of_a_batch_is_the_sum_of_its_halves(name: str) -> None:
 def test_training_lowers_the_mean_loss_of_new_samples() -> None:
     model, batch, risk = model_of("transformer"), batch_of(), replace(RISK, num_samples=16)
     assert batch.source is not None
-    source, references = (
-        batch.source,
-        [tuple(ids[mask].tolist()) for ids, mask in zip(batch.tgt_out, batch.tgt_mask, strict=True)],
-    )
+    source = batch.source
+    references = [tuple(ids[mask].tolist()) for ids, mask in zip(batch.tgt_out, batch.tgt_mask, strict=True)]
 
     def mean_loss() -> float:
         drawn = sampled(model, source, 100, [7] * len(references), DropoutKeys.for_step(2, 0, batch.rows))

@@ -62,7 +62,7 @@ def distill(
     options = TrainOptions(out, overwrite, force, device=device, quiet=quiet, tokenizer_of=teachers[0])
     check_folder(options, teachers)
     recipe, keys = _translated(teachers, tag, search, threads, keys, options)
-    use_threads(threads)  # translating may have been faster with one
+    use_threads(threads)  # the teachers may have translated with one
     run_training(recipe, keys, options, dry_run=False)
 
 
@@ -87,8 +87,7 @@ def _translated(
     Everything that can be wrong with the student is reported before.
     """
     first, *others = teachers
-    combined = {name: value for name, value in (("ensemble", others), ("tag", tag)) if value}
-    predictor: Any = Compute(threads=threads, device=options.device).load(first, **combined)
+    predictor: Any = Compute(threads=threads, device=options.device).load(first, ensemble=others, tag=tag)
     predictor.require("distill")
     if predictor.not_usable:
         warn(f"{first}: {predictor.not_usable}.", options.quiet)

@@ -27,8 +27,8 @@ def word_links(translator: LineTranslator, source: str, target: str) -> list[tup
 
     Cross-attention under teacher forcing, averaged over the heads and blocks of the decoder's second half, is summed
     over the tokens of a source word and averaged over those of a target word; each target word links to its strongest
-    source word. A line that is translated in sentences has no links, and neither has one that a translator without
-    attention did not link itself (`Hypothesis.links`).
+    source word. A line that is translated in sentences has no links. Without attention there are none either: only the
+    translator's own outputs have links (`Hypothesis.links`).
     """
     merging = _Merging.of(translator, source, target)
     if merging is None or not isinstance(translator, ModelTranslator):

@@ -84,8 +84,8 @@ class DerivationEngine:
         forced: list[Forced] = []
         missing = set(request.terms)
         for first, last, target in Glossary(dict(request.term_pairs)).matches(text):
-            places = (len(text[:place].encode()) for place in (first, last))
-            begin, end = bisect_right(ends, next(places)), bisect_left(ends, next(places)) + 1
+            first_byte, last_byte = (len(text[:place].encode()) for place in (first, last))
+            begin, end = bisect_right(ends, first_byte), bisect_left(ends, last_byte) + 1
             if not forced or forced[-1].end <= begin:
                 space = " " if not begin or parts[begin].startswith(b" ") else ""
                 forced.append(Forced(begin, end, tuple(self._tgt_tokenizer.encode([space + target])[0])))

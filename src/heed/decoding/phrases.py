@@ -96,7 +96,7 @@ class Glossary:
         return tuple(dict.fromkeys(target for _, target in self.pairs_for(source)))
 
     def pairs_for(self, source: str) -> tuple[tuple[str, str], ...]:
-        """The source terms as the line writes them, in their order, each way once and with its target."""
+        """The source terms as the line writes them, in their order, each spelling once and with its target."""
         return tuple(dict.fromkeys((source[begin:end], target) for begin, end, target in self.matches(source)))
 
     def matches(self, source: str) -> Iterator[tuple[int, int, str]]:
