@@ -10,13 +10,12 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import accumulate
 
 from heed.core.errors import UsageError
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.line_translator import LineTranslator
-from heed.decoding.options import Constraints, Request, SearchOptions
+from heed.decoding.options import Request, SearchOptions
 from heed.decoding.output_checks import OutputChecks
 from heed.decoding.phrases import Glossary
 from heed.statistical.derivation import Derivation, Derives, Forced
@@ -84,8 +83,8 @@ class DerivationEngine:
         forced: list[Forced] = []
         missing = set(request.terms)
         for first, last, target in Glossary(dict(request.term_pairs)).matches(text):
-            places = (len(text[:place].encode()) for place in (first, last))
-            begin, end = bisect_right(ends, next(places)), bisect_left(ends, next(places)) + 1
+            first_byte, last_byte = (len(text[:place].encode()) for place in (first, last))
+            begin, end = bisect_right(ends, first_byte), bisect_left(ends, last_byte) + 1
             if not forced or forced[-1].end <= begin:
                 space = " " if not begin or parts[begin].startswith(b" ") else ""
                 forced.append(Forced(begin, end, tuple(self._tgt_tokenizer.encode([space + target])[0])))
@@ -115,18 +114,6 @@ class DerivingTranslator(LineTranslator):
         checks = checks or OutputChecks(can_avoid_loops=False)
         super().__init__(src_tokenizer, tgt_tokenizer, normaliser, self._search, checks)
         self.engine = DerivationEngine(model, src_tokenizer, tgt_tokenizer)
-
-    def requests(
-        self, lines: Sequence[str], constraints: Sequence[Constraints] | None, banned: tuple[str, ...] = ()
-    ) -> list[Request]:
-        """As those of other translators, with what required terms translate."""
-        requests = super().requests(lines, constraints, banned)
-        if constraints is None:
-            return requests
-        return [
-            replace(request, term_pairs=tuple(zip(own.sources, map(self.normaliser.apply, own.terms), strict=False)))
-            for request, own in zip(requests, constraints, strict=True)
-        ]
 
     def _search(self, requests: Sequence[Request], options: SearchOptions) -> dict[Request, Hypothesis]:
         searched = self.engine.search(requests, options)
