@@ -66,12 +66,12 @@ class Run:
         self._shares_model_of: Run | None = None
         if not self.folder.is_dir():
             raise MissingInputError(f"{folder}: no such run folder. `heed train --out` creates one.")
-        if is_aligner_run(self.folder):
-            raise UsageError(
-                f"{folder} is the run of an aligner: use it with `heed align {folder} --src F --tgt F`, which draws "
-                "links with --page F and shows words with --lexicon WORD."
-            )
         if not self.files.has(RECIPE):
+            if is_aligner_run(self.folder):
+                raise UsageError(
+                    f"{folder} is the run of an aligner: use it with `heed align {folder} --src F --tgt F`, or with "
+                    f"`heed align {folder} --lexicon WORD`."
+                )
             raise MissingInputError(f"{folder} is not a run folder: it has no {RECIPE}.")
 
     @cached_property

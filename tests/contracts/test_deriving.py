@@ -13,8 +13,9 @@ from heed.core.errors import DataError
 from heed.models import MODELS, build_model
 from heed.models.model import DerivingModel
 from heed.nn.contract import Vocabularies
-from heed.statistical.derivation import Bitext, Derivation
+from heed.statistical.derivation import Bitext, Derivation, Forced
 from heed.text.tokenizers import Tokenizer, TokenizerConfig, train_tokenizer
+from heed.text.tokenizers.byte_level import words_of_pieces
 
 KINDS = [kind for kind, model in MODELS.items() if model.derives]
 SMALL: dict[str, dict[str, Any]] = {"phrase_based": {"tuning_rounds": 1, "tuning_width": 3}}
@@ -87,6 +88,17 @@ def test_unknown_words_are_copied_exactly(kind: str) -> None:
 
 
 @every_kind
+@pytest.mark.parametrize("line", ["ba ce di", "Ba Unbekannt di"])
+def test_a_required_translation_is_as_written_and_linked_to_each_word_of_its_part(kind: str, line: str) -> None:
+    model, tokenizer = estimated(kind)
+    source, term = tokenizer.encode([line, " ler"])
+    [best] = model.derive(source, 10, 1, [Forced(0, len(source) - 1, tuple(term))])
+    target = tokenizer.decode([best.ids])[0].split()
+    src, tgt = (words_of_pieces(tokenizer.bytes_of(ids)) for ids in (source, best.ids))
+    assert {src[i] for i, j in best.links if tgt[j] == target.index("ler")} == {0, 1}
+
+
+@every_kind
 def test_a_model_restored_from_its_weights_derives_the_same(kind: str) -> None:
     model, tokenizer = estimated(kind)
     size = len(tokenizer.vocabulary)
@@ -115,6 +127,8 @@ def test_a_missing_or_damaged_array_is_refused(kind: str) -> None:
             damaged += [array.to(torch.int64) - 1_000, array.to(torch.int64) + 10**10, array.to(torch.float64)]
         if array.is_floating_point():
             damaged.append(torch.full_like(array, torch.nan))
+            if not name.startswith("language."):  # whose words may be impossible
+                damaged.append(torch.full_like(array, -torch.inf))
         for other in damaged:
             with pytest.raises(DataError, match=r"not (a|an|the) "):
                 again.load_state_dict({**state, name: other})

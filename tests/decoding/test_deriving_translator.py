@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from heed.core.errors import UsageError
+from heed.decoding.alignment import links_of_output
 from heed.decoding.deriving_translator import DerivingTranslator
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import Constraints, SearchOptions
@@ -68,6 +69,13 @@ def test_a_glossary_determines_every_word_that_it_matches(line: str, terms: dict
 
 def test_links_are_between_words_also_around_the_terms_of_a_glossary() -> None:
     assert translated("the black cat see.", {"black cat": "Panther"}).links == ((0, 0), (1, 1), (2, 1), (3, 2))
+
+
+def test_a_line_that_is_translated_in_several_sentences_has_no_links() -> None:
+    line = "the cat see. " * 200
+    [output] = TRANSLATOR.translate([line], SearchOptions(beam_size=1, guard=False))
+    assert (output.text, output.links) == (line, None)
+    assert links_of_output(TRANSLATOR, line, output) == []
 
 
 def test_a_term_without_a_place_in_the_line_is_refused() -> None:

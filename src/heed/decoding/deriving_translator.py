@@ -10,13 +10,12 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import accumulate
 
 from heed.core.errors import UsageError
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.line_translator import LineTranslator
-from heed.decoding.options import Constraints, Request, SearchOptions
+from heed.decoding.options import Request, SearchOptions
 from heed.decoding.output_checks import OutputChecks
 from heed.decoding.phrases import Glossary
 from heed.statistical.derivation import Derivation, Derives, Forced
@@ -115,18 +114,6 @@ class DerivingTranslator(LineTranslator):
         checks = checks or OutputChecks(can_avoid_loops=False)
         super().__init__(src_tokenizer, tgt_tokenizer, normaliser, self._search, checks)
         self.engine = DerivationEngine(model, src_tokenizer, tgt_tokenizer)
-
-    def requests(
-        self, lines: Sequence[str], constraints: Sequence[Constraints] | None, banned: tuple[str, ...] = ()
-    ) -> list[Request]:
-        """As those of other translators, with what required terms translate."""
-        requests = super().requests(lines, constraints, banned)
-        if constraints is None:
-            return requests
-        return [
-            replace(request, term_pairs=tuple(zip(own.sources, map(self.normaliser.apply, own.terms), strict=False)))
-            for request, own in zip(requests, constraints, strict=True)
-        ]
 
     def _search(self, requests: Sequence[Request], options: SearchOptions) -> dict[Request, Hypothesis]:
         searched = self.engine.search(requests, options)

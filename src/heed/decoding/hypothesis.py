@@ -30,7 +30,7 @@ class Hypothesis:
     confidence: float | None = None
     """Calibrated probability that it is good, if the run has a calibration (see `output_checks.py`)."""
     links: tuple[tuple[int, int], ...] | None = None
-    """(source, target) words that its derivation links; None if attention must link them."""
+    """(source, target) words that its derivation links; None if it has none, or if several outputs were joined."""
     lm_log_prob: float | None = None
     """Its log-probability under the language model of shallow fusion; `log_prob` includes the weighted share."""
 

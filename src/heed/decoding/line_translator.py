@@ -141,9 +141,10 @@ class LineTranslator:
         prefixes = self._encode(self.tgt_tokenizer, [own.prefix.rstrip() for own in constraints])
         for own, ids in zip(constraints, prefixes, strict=True):
             _require_usable(own.prefix, ids)
+        terms = [tuple(map(self.normaliser.apply, own.terms)) for own in constraints]
         return [
-            Request(ids, tuple(prefix), tuple(dict.fromkeys(map(self.normaliser.apply, own.terms))))
-            for ids, prefix, own in zip(sources, prefixes, constraints, strict=True)
+            Request(ids, tuple(prefix), tuple(dict.fromkeys(texts)), tuple(zip(own.sources, texts, strict=False)))
+            for ids, prefix, texts, own in zip(sources, prefixes, terms, constraints, strict=True)
         ]
 
     def require_allowed(self, banned: tuple[str, ...], required: Iterable[str]) -> None:

@@ -185,7 +185,7 @@ class Request:
     """Token ids that the output begins with; for a language model the prompt."""
     terms: tuple[str, ...] = ()
     term_pairs: tuple[tuple[str, str], ...] = ()
-    """What is translated in the source, and the term for it; only for searches that ask for it."""
+    """What is translated in the source, and the term for it, where a glossary says it."""
     draw: int = 0
     """For a language model: the number of this sample among those of the same prompt."""
 

@@ -49,7 +49,7 @@ def translate_pieces(
 ) -> list[Hypothesis]:
     """One hypothesis for each line, given in pieces; the sentences of all lines are translated in one call.
 
-    A line of one sentence gets its hypothesis. For several, log-probabilities and scores are summed, and tokens,
+    A line of one sentence gets its hypothesis. For several, log-probabilities and scores are summed, and tokens, links,
     alternatives and confidence are dropped, since no single output has them. `mean_score`: average the scores instead
     (utilities of minimum Bayes risk).
     """

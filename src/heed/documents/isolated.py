@@ -84,7 +84,8 @@ class _Models:
                 "translate", int(step.name), texts=[key[0] for key in some], terms=[key[1] for key in some]
             )
             for key, (text, links) in zip(some, answer, strict=True):
-                outputs[key] = Hypothesis((), 0.0, 0.0, text=text, links=links and tuple((i, j) for i, j in links))
+                word_links = None if links is None else tuple((i, j) for i, j in links)
+                outputs[key] = Hypothesis((), 0.0, 0.0, text=text, links=word_links)
         return [outputs[key] for key in keys]
 
     def links(self, step: Step, pairs: Sequence[tuple[str, str]]) -> list[Links]:

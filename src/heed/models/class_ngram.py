@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 from pydantic import Field
 
-from heed.models.counting import Arrays, Counting
+from heed.models.counting import Counting
 from heed.models.model import ModelConfig
 from heed.models.ngram import describe_ngrams
 from heed.statistical.brown import Clustering, Pairs, cluster_words
@@ -17,6 +17,7 @@ from heed.statistical.class_ngrams import BOS, EOS, FIRST, PAD, ClassModel
 from heed.statistical.estimation import estimate, uniform
 from heed.statistical.ngram_counts import NgramCounts
 from heed.statistical.predictor import Ints, Predictor
+from heed.statistical.saved_arrays import Arrays
 from heed.statistical.smoothing import SmoothingConfig
 
 

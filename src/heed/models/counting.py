@@ -24,8 +24,7 @@ from heed.nn.states import RowState
 from heed.statistical.cache import CacheConfig, Cached
 from heed.statistical.ngram_counts import NgramCounts
 from heed.statistical.predictor import Bools, Ints, Predictor
-
-Arrays = Mapping[str, NDArray[np.generic]]
+from heed.statistical.saved_arrays import Arrays
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
-from heed.models.counting import Arrays, Counting
+from heed.models.counting import Counting
 from heed.models.model import ModelConfig
 from heed.statistical.lempel_ziv import PhraseTree
 from heed.statistical.predictor import Predictor
+from heed.statistical.saved_arrays import Arrays
 
 
 class Lz78Config(ModelConfig):

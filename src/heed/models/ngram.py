@@ -13,13 +13,14 @@ import numpy as np
 from pydantic import Field
 
 from heed.core.errors import DataError
-from heed.models.counting import Arrays, Counting
+from heed.models.counting import Counting
 from heed.models.model import ModelConfig
 from heed.statistical.backoff import BackoffModel
 from heed.statistical.cache import CacheConfig
 from heed.statistical.estimation import estimate, uniform
 from heed.statistical.ngram_counts import Level, NgramCounts
 from heed.statistical.predictor import Ints, Predictor, starts
+from heed.statistical.saved_arrays import Arrays
 from heed.statistical.smoothing import SmoothingConfig
 
 SMOOTHINGS = {

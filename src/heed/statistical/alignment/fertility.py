@@ -40,7 +40,7 @@ MOST_ALIGNMENTS = 256
 MOST_SOURCES = 6
 """Likeliest sources of a word that hill climbing tries."""
 MOST_WORDS = 100
-"""Target words of a pair, for hill climbing; GIZA++ has the same limit."""
+"""Target words of a pair, for hill climbing."""
 _MOST_STEPS = 30
 _MOST_CELLS = 1 << 19
 """Target words of all alignments that are scored at once."""

@@ -21,7 +21,7 @@ NULL, UNKNOWN, FIRST = 0, 1, 2
 MAX_CELLS = 1 << 17
 """Cells (target word, source word) of a block; as many fit into a processor's cache."""
 MAX_WORDS = 1000
-"""Words of a sentence. Longer ones are no sentences, and their cells would fill the memory."""
+"""Words on a side of a pair. The cells of a longer one, which is rarely a sentence, would fill the memory."""
 
 Pair = tuple[Sequence[int], Sequence[int]]
 """Source and target words of a pair of sentences, by number."""

@@ -103,7 +103,7 @@ class PhraseTranslator:
             )
             if step.row < 0:
                 links += every_link(begins[step.begin : step.end + 1], len(ids), len(ids) + len(target))
-            elif target:
+            else:
                 links += [
                     (begins[step.begin + i], len(ids) + j + added * (j > 0))
                     for i, j in self.table.links_of(step.row, len(step.target))

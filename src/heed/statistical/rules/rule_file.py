@@ -32,7 +32,7 @@ Everything is a table lookup or a match of classes, so nothing in a rule file ca
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Self
@@ -85,48 +85,54 @@ class Rule(Config):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        if mistake := next(self._mistakes(), ""):
-            raise ValueError(f"rule {self.name!r}: {mistake}")
+        try:
+            self._require_usable()
+        except ValueError as error:
+            raise ValueError(f"rule {self.name!r}: {error}") from error
         return self
 
-    def _mistakes(self) -> Iterator[str]:
+    def _require_usable(self) -> None:
+        """Raise ValueError for elements, numbers or settings that cannot be used."""
         for element in self.match:
             if _ELEMENT.fullmatch(element) is None:
-                yield f"{element!r} is not an element of match: a class or A|B, then nothing, ?, * or +"
+                raise ValueError(f"{element!r} is not an element of match: a class or A|B, then nothing, ?, * or +")
         if all(element.endswith(("?", "*")) for element in self.match):
-            yield "all elements of match may be missing, so it would match anywhere: leave out ? or * after one"
-        yield from self._unknown("order", self.order)
+            raise ValueError("all elements of match may be missing, so it would match anywhere: make one required")
+        self._require_elements("order", self.order)
         if len({*self.order}) < len(self.order):
-            yield "order has an element twice"
+            raise ValueError("order has an element twice")
         if self.as_:
             _class(self.as_)
-        yield from self._unknown("head", (self.head,) if self.head else ())
-        if self.head and not self.as_:
-            yield "head needs `as`, the class of the element that gets the features"
+        if self.head:
+            self._require_elements("head", (self.head,))
+            if not self.as_:
+                raise ValueError("head needs `as`, the class of the element that gets the features")
         for setting in self.set:
-            yield from self._mistakes_in(setting)
+            self._require_usable_setting(setting)
 
-    def _unknown(self, key: str, numbers: tuple[int, ...]) -> Iterator[str]:
+    def _require_elements(self, key: str, numbers: tuple[int, ...]) -> None:
         for number in numbers:
             if not 1 <= number <= len(self.match):
-                yield f"{key} names element {number}; match has the elements 1 to {len(self.match)}"
+                raise ValueError(f"{key} names element {number}; match has the elements 1 to {len(self.match)}")
 
-    def _mistakes_in(self, setting: Mapping[str, str | tuple[int, ...]]) -> Iterator[str]:
+    def _require_usable_setting(self, setting: Mapping[str, str | tuple[int, ...]]) -> None:
         if not setting.keys() - {_ON}:
-            yield "set has an entry that sets nothing: give a feature or a class"
+            raise ValueError("set has an entry that sets nothing: give a feature or a class")
         for name, value in setting.items():
             if isinstance(value, str) == (name == _ON):
-                yield f"set: expected {'a list of elements' if name == _ON else 'text'} for {name}, got {value!r}"
-            elif not isinstance(value, str):
-                yield from self._unknown("on in set", value)
+                wanted = "a list of elements" if name == _ON else "text"
+                raise ValueError(f"set: expected {wanted} for {name}, got {value!r}")
+            if not isinstance(value, str):
+                self._require_elements("on in set", value)
             elif name == "class":
                 _class(value)
             elif value.startswith("@"):
                 reference = _REFERENCE.fullmatch(value)
                 if reference is None:
-                    yield f"set: {value!r} is not a reference: @ and an element, such as @3, or with a feature, @3.case"
-                else:
-                    yield from self._unknown(f"{name} = {value!r} in set", (int(reference[1]),))
+                    raise ValueError(
+                        f"set: {value!r} is not a reference: @ and an element, such as @3, or with a feature, @3.case"
+                    )
+                self._require_elements(f"{name} = {value!r} in set", (int(reference[1]),))
 
     @property
     def classes(self) -> frozenset[str]:
@@ -187,8 +193,9 @@ class RuleFile(Config):
     def _check(self) -> Self:
         given = {*map(_class, self.classes), *(test.class_ for test in self.tests), OTHER}
         given = given.union(*(rule.made for rule in self.rules))
-        needed = {f"rule {rule.name!r}": rule.classes for rule in self.rules}
-        for what, names in {**needed, **{f"forms of {each.class_}": {each.class_} for each in self.forms}}.items():
+        needed = [(f"rule {rule.name!r}", rule.classes) for rule in self.rules]
+        needed += [(f"forms of {each.class_}", frozenset({each.class_})) for each in self.forms]
+        for what, names in needed:
             if unknown := sorted(names - given):
                 raise ValueError(
                     f"{what}: no word has the class {unknown[0]}; the classes are {', '.join(sorted(given))}"

@@ -60,12 +60,13 @@ class RuleTranslator:
         spelled = [self._text(word) for word in words]
         candidates = [self._candidates(word, text) for word, text in zip(words, spelled, strict=True)]
         written = transferred([text.strip().lower() for text in spelled], candidates, self._features_of, self.rules)
-        for part in by_words(forced, begins):
+        parts = by_words(forced, begins)
+        for part in parts:
             text = b"".join(self.texts[id].encode() or bytes([self._byte_of[id]]) for id in part.ids).decode().strip()
             for word in written:
                 if part.begin <= word.place < part.end:
                     word.text, word.log_prob = text if word.place == part.begin else "", 0.0
-        return [self._derivation(written, spelled, begins, capital)]
+        return [self._derivation(written, spelled, begins, capital, {part.begin: part.end for part in parts})]
 
     def _text(self, word: tuple[int, ...]) -> str:
         if len(word) == 1:
@@ -84,8 +85,10 @@ class RuleTranslator:
         return {name: values[name][number] for name, number in known.items() if number >= 0}
 
     def _derivation(
-        self, written: Sequence[Written], spelled: Sequence[str], begins: list[int], capital: bool
-    ) -> Derivation:
+        self, written: Sequence[Written], spelled: Sequence[str], begins: list[int], capital: bool,
+        required: Mapping[int, int],
+    ) -> Derivation:  # fmt: skip
+        """`required`: the first word of each part with a required translation, and the word after its last."""
         ids: list[int] = []
         steps: list[DerivationStep] = []
         links: list[tuple[int, int]] = []
@@ -94,12 +97,13 @@ class RuleTranslator:
             space = " " * spelled[word.place].startswith(" ")
             for part in word.text.split():
                 tokens = self._tokens(space + part)
-                ids += tokens if ids else self.case.leave(tokens, capital)
+                ids += tokens if ids else self.case.leave(tokens, capital and word.place not in required)
                 space = " "
             source = begins[word.place], begins[word.place + 1]
             features = {"dictionary": word.log_prob} if word.log_prob else {}
             steps.append(DerivationStep(source, (begin, len(ids)), features, ", ".join(word.rules)))
-            links += every_link(source, begin, len(ids))
+            end = required.get(word.place, word.place + 1)
+            links += every_link(begins[word.place : end + 1], begin, len(ids))
         score = sum(word.log_prob for word in written)
         return Derivation(tuple(ids), score, tuple(steps), tuple(sorted(links)))
 
@@ -131,15 +135,14 @@ class RuleTranslator:
             raise DataError(f"not {what}: {error}") from error
         text = read_numbers(arrays, "texts", what, 256).astype(np.uint8).tobytes()
         spans = pairwise(read_bounds(arrays, "text_bounds", what, num_words, len(text)).tolist())
-        targets, log_probs = read_numbers(arrays, "targets", what, num_words), arrays.get("log_probs")
-        if log_probs is None or log_probs.shape != targets.shape or not (log_probs.astype(np.float64) <= 0).all():
+        targets = read_numbers(arrays, "targets", what, num_words)
+        log_probs = np.asarray(arrays.get("log_probs", np.zeros(())), dtype=np.float64)
+        if log_probs.shape != targets.shape or not ((log_probs > -np.inf) & (log_probs <= 0)).all():
             raise DataError(f"not {what}: 'log_probs' is missing or has other numbers. Put the run's own file back.")
         return cls(
             document.text, rules, [text[begin:end].decode(errors="replace") for begin, end in spans],
             SentenceCase.from_arrays(part_of(arrays, "case"), num_words),
-            Dictionary(
-                read_bounds(arrays, "offsets", what, num_words, len(targets)), targets, log_probs.astype(np.float64)
-            ),
+            Dictionary(read_bounds(arrays, "offsets", what, num_words, len(targets)), targets, log_probs),
             {
                 name: read_numbers(arrays, f"evidence.{name}", what, len(values), num_words, begin=-1)
                 for name, values in rules.evidence.items()
