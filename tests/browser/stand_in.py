@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 import heed
 from heed.decoding.options import SearchOptions
-from heed.inspect import PAGE, Inspection, inspect_text, inspect_translation
+from heed.inspect import PAGE, DerivationInspection, Inspection, inspect_text, inspect_translation
 
 if TYPE_CHECKING:
     from playwright.sync_api import BrowserContext, Route
@@ -78,7 +78,7 @@ def inspection_of_text(text: str) -> Json:
     return sent(inspect_text(heed.load(RUNS / "bigram").translator, text))
 
 
-def sent(inspected: Inspection) -> Json:
+def sent(inspected: Inspection | DerivationInspection) -> Json:
     """An inspection as a client receives it."""
     answer: Json = json.loads(json.dumps(inspected.to_json()))
     return answer
