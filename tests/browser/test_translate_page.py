@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from browser.stand_in import SEE_EACH_TEXT, URL, StandIn, events, hypothesis, inspection, model, sent, translated
-from heed.inspect import DerivationInspection
-from heed.inspect.derivation import ShownDerivation, ShownStep
+from browser.stand_in import SEE_EACH_TEXT, URL, StandIn, derivations, events, hypothesis, inspection, model, translated
 
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page
@@ -111,15 +109,8 @@ def test_an_alternative_can_replace_the_translation(page: Page) -> None:
 
 @pytest.mark.parametrize("keep", ["", "ACME"])
 def test_derivations_are_shown_as_tables(page: Page, keep: str) -> None:
-    weights = {"words": 0.5, "language model": 1.0}
-    steps = (
-        ShownStep("ba", best(TEXT), (0, 1), -1.0, {"words": 2.0, "language model": -2.0}, ""),
-        ShownStep("ce", "", (1, 2), 0.25, {"words": 0.5}, "rule"),
-        ShownStep("", "", (2, 2), -0.5, {"language model": -0.5}, ""),
-    )
-    derivations = (ShownDerivation(best(TEXT), -1.25, steps), ShownDerivation("kan", -2.0, steps[:1]))
-    shown = DerivationInspection(TEXT, weights, derivations[1:] if keep else derivations)
-    server = StandIn({"/api/inspect": sent(shown)})
+    shown = "different" if keep else best(TEXT)
+    server = StandIn({"/api/inspect": derivations(shown)})
     server.answers["/api/models"]["models"] = [model("toy", abilities=["derive", "translate"])]
     opened(page, server)
     page.get_by_text("Options").click()
@@ -133,7 +124,9 @@ def test_derivations_are_shown_as_tables(page: Page, keep: str) -> None:
     assert differs.count() == (1 if keep else 0)
     if keep:
         return
-    assert table.get_by_role("columnheader").all_inner_texts() == ["source", "target", "score", *weights]
+    assert table.get_by_role("columnheader").all_inner_texts() == [
+        "source", "target", "score", "words", "language model",
+    ]  # fmt: skip
     rows = [row.get_by_role("cell").all_inner_texts() for row in table.locator("tbody tr").all()]
     assert rows == [
         ["ba", best(TEXT), "−1.00", "2.00", "−2.00"],
