@@ -11,7 +11,7 @@ export function derivationView({ source, weights, derivations }, shown = null) {
   const views = derivations.map((each, rank) => one(each, rank, weights));
   const isThere = shown === null || derivations.some(({ text }) => text === shown);
   const note = isThere ? null : el("p", { class: "note" }, DIFFERENT);
-  return el("section", { class: "inspection" }, el("p", { class: "caption", dir: "auto" }, source), note, ...views);
+  return el("section", { class: "inspection derivations" }, el("p", { class: "caption", dir: "auto" }, source), note, ...views);
 }
 
 /** What a step wrote: its last one may be the end of the sentence, and others may drop a word. */
