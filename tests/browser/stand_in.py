@@ -15,7 +15,8 @@ from urllib.parse import urlsplit
 
 import heed
 from heed.decoding.options import SearchOptions
-from heed.inspect import PAGE, Inspection, inspect_text, inspect_translation
+from heed.inspect import PAGE, DerivationInspection, Inspection, inspect_text, inspect_translation
+from heed.inspect.derivation import ShownDerivation, ShownStep
 
 if TYPE_CHECKING:
     from playwright.sync_api import BrowserContext, Route
@@ -78,7 +79,18 @@ def inspection_of_text(text: str) -> Json:
     return sent(inspect_text(heed.load(RUNS / "bigram").translator, text))
 
 
-def sent(inspected: Inspection) -> Json:
+def derivations(text: str) -> Json:
+    """An inspection of a translator that derives, with this translation as the best one."""
+    steps = (
+        ShownStep("ba", text, (0, 1), -1.0, {"words": 2.0, "language model": -2.0}, ""),
+        ShownStep("ce", "", (1, 2), 0.25, {"words": 0.5}, "rule"),
+        ShownStep("", "", (2, 2), -0.5, {"language model": -0.5}, ""),
+    )
+    shown = (ShownDerivation(text, -1.25, steps), ShownDerivation("kan", -2.0, steps[:1]))
+    return sent(DerivationInspection("ba ce", {"words": 0.5, "language model": 1.0}, shown))
+
+
+def sent(inspected: Inspection | DerivationInspection) -> Json:
     """An inspection as a client receives it."""
     answer: Json = json.loads(json.dumps(inspected.to_json()))
     return answer

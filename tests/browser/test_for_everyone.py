@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from browser.stand_in import URL, StandIn, inspection, model
-from browser.test_translate_page import opened, translate
+from browser.stand_in import URL, StandIn, derivations, inspection, model
+from browser.test_translate_page import opened, submit, translate
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -76,6 +76,16 @@ def test_on_320_pixels_only_tables_scroll(page: Page) -> None:
     assert page.evaluate("() => document.documentElement.scrollWidth") == 320
     wide = page.evaluate("() => { const d = document.querySelector('dialog'); return d.scrollWidth - d.clientWidth; }")
     assert wide == 0
+
+
+def test_derivations_violate_no_rule_of_axe_and_fit_320_pixels(page: Page) -> None:
+    server = StandIn({"/api/inspect": derivations(f"kan {'ler' * 40}")})
+    server.answers["/api/models"]["models"] = [model("toy", abilities=["derive", "translate"])]
+    submit(opened(page, server))
+    page.get_by_role("region", name="steps").first.wait_for()
+    assert violations(page) == []
+    page.set_viewport_size({"width": 320, "height": 640})
+    assert page.evaluate("() => document.documentElement.scrollWidth") == 320
 
 
 def test_the_page_for_writing_fits_320_pixels(page: Page) -> None:

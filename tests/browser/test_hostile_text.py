@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from browser.stand_in import REPORT, URL, StandIn, inspection, model, translated
+from browser.stand_in import REPORT, URL, StandIn, derivations, inspection, model, translated
 from browser.test_translate_page import opened, translate
 from heed.inspect.page_file import Languages, ModelCard, render
 
@@ -71,6 +71,19 @@ def test_reports_and_errors_are_shown_as_text(page: Page, seen: Any) -> None:
     page.get_by_label("Text to translate").fill("ba")
     page.keyboard.press("Control+Enter")
     page.get_by_role("alert").get_by_text(EVIL[:4]).wait_for()
+    assert_nothing_ran(page)
+
+
+def test_derivations_are_shown_as_text(page: Page) -> None:
+    server = StandIn(changed=lambda answer: poisoned(answer))
+    server.answers["/api/models"]["models"] = [model("toy", abilities=["derive", "translate"])]
+    server.answers["/api/translate"] = lambda body: {**translated({**body, "text": "ba"}), "path": ["toy"]}
+    server.answers["/api/inspect"] = derivations("kan")
+    opened(page, server)
+    page.get_by_label("Text to translate").fill("ba")
+    page.keyboard.press("Control+Enter")
+    page.get_by_role("table").first.wait_for()
+    assert EVIL[:4] in page.get_by_role("table").first.inner_text()
     assert_nothing_ran(page)
 
 

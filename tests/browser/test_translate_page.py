@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from browser.stand_in import SEE_EACH_TEXT, URL, StandIn, events, hypothesis, inspection, model, translated
+from browser.stand_in import SEE_EACH_TEXT, URL, StandIn, derivations, events, hypothesis, inspection, model, translated
 
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page
@@ -105,6 +105,35 @@ def test_an_alternative_can_replace_the_translation(page: Page) -> None:
     assert server.bodies("/api/inspect")[-1]["target"] == second
     page.get_by_role("tab", name="Alternatives").click()
     assert page.get_by_role("radio").nth(1).is_checked()
+
+
+@pytest.mark.parametrize("keep", ["", "ACME"])
+def test_derivations_are_shown_as_tables(page: Page, keep: str) -> None:
+    shown = "different" if keep else best(TEXT)
+    server = StandIn({"/api/inspect": derivations(shown)})
+    server.answers["/api/models"]["models"] = [model("toy", abilities=["derive", "translate"])]
+    opened(page, server)
+    page.get_by_text("Options").click()
+    page.get_by_label("Do not translate").fill(keep)
+    submit(page)
+    table = page.get_by_role("table").first
+    table.wait_for()
+    [body] = server.bodies("/api/inspect")
+    assert (body["source"], body["target"]) == (TEXT, None)
+    differs = page.get_by_text("None of these derivations is that of the translation above.")
+    assert differs.count() == (1 if keep else 0)
+    if keep:
+        return
+    assert table.get_by_role("columnheader").all_inner_texts() == [
+        "source", "target", "score", "words", "language model",
+    ]  # fmt: skip
+    rows = [row.get_by_role("cell").all_inner_texts() for row in table.locator("tbody tr").all()]
+    assert rows == [
+        ["ba", best(TEXT), "−1.00", "2.00", "−2.00"],
+        ["ce", "(dropped) rule", "0.25", "0.50", ""],
+        ["", "(end)", "−0.50", "", "−0.50"],
+    ]
+    assert page.get_by_text("kan score −2.00").is_visible()
 
 
 def test_choosing_another_word_translates_again_from_there(page: Page) -> None:

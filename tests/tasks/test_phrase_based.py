@@ -19,6 +19,7 @@ from heed.execute import execute
 from heed.nn.weight_file import read_weights, save_weights
 from heed.planner import Planner, TrainOptions
 from heed.run import WEIGHTS, Run
+from heed.serve.limits import Limits
 
 KEYS: dict[str, Any] = {
     "data.hold_out": 60, "model.kind": "phrase_based", "model.aligner": "ibm1", "model.max_phrase": 3,
@@ -130,12 +131,22 @@ def test_it_is_served(run: Path) -> None:
         for path, body in (
             ("next", {"source": "ba"}),
             ("score", {"source": "ba", "text": "kan"}),
-            ("inspect", {"source": "ba"}),
+            ("inspect", {"source": "ba", "target": "kan"}),
         ):
             assert server.post(f"/api/{path}", body).status == 400
         refused = server.post("/api/translate", {"text": "ba ce", "prefix": "kan"})
         assert refused.status == 400
         assert "a prefix: this translator" in refused.json["error"]["message"]
+
+
+def test_the_server_shows_the_derivations_that_the_command_shows(run: Path) -> None:
+    shown = json.loads(call("inspect", run, "--src", "ba ce Xylophon", "--json").out)
+    with serving([heed.load(run)], limits=Limits(sentence_tokens=40)) as server:
+        assert server.post("/api/inspect", {"source": "ba ce Xylophon"}).json == shown
+        assert len(server.post("/api/inspect", {"source": "ba ce", "nbest": 2}).json["derivations"]) == 2
+        refused = server.post("/api/inspect", {"source": "ba" + " ba" * 40})
+        assert refused.status == 400
+        assert "41 tokens; the limit is 40" in refused.json["error"]["message"]
 
 
 def test_an_inspection_shows_what_became_what(run: Path, tmp_path: Path) -> None:

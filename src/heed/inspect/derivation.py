@@ -61,7 +61,7 @@ def inspect_derivation(
     """
     require_text("source", source, MAX_SENTENCE)
     if target is not None:
-        raise UsageError("--tgt: the derivation of a given translation is not searched for. Leave it out.")
+        raise UsageError("a target was given, but this translator only shows its own derivations. Leave it out.")
     weights = predictor.derivation_weights()
     shown = (_shown(predictor, source, each, weights) for each in predictor.derivations(source, width, number))
     return DerivationInspection(source, weights, tuple(shown))

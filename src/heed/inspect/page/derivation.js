@@ -1,13 +1,22 @@
 // A translation that was derived: the steps in the order of the target, with the value of each feature.
 
-import { el } from "./dom.js";
+import { el, scrollable } from "./dom.js";
 
 const signedScore = (number) => number.toFixed(2).replace("-", "\u2212");
 
-/** `inspection` is a DerivationInspection. */
-export function derivationView({ source, weights, derivations }) {
+const DIFFERENT = "None of these derivations is that of the translation above. A glossary, for example, changes it.";
+
+/** The views of a DerivationInspection. `shown`: the translation that the page shows, if it shows one. */
+export function derivationView({ source, weights, derivations }, shown = null) {
   const views = derivations.map((each, rank) => one(each, rank, weights));
-  return el("section", { class: "inspection" }, el("p", { class: "caption", dir: "auto" }, source), ...views);
+  const isThere = shown === null || derivations.some(({ text }) => text === shown);
+  const note = isThere ? null : el("p", { class: "note" }, DIFFERENT);
+  return el("section", { class: "inspection derivations" }, el("p", { class: "caption", dir: "auto" }, source), note, ...views);
+}
+
+/** What a step wrote: its last one may be the end of the sentence, and others may drop a word. */
+function written({ source, target }) {
+  return target || (source ? "(dropped)" : "(end)");
 }
 
 function one({ text, score, steps }, rank, weights) {
@@ -18,7 +27,7 @@ function one({ text, score, steps }, rank, weights) {
       "tr",
       {},
       el("td", { dir: "auto" }, step.source),
-      el("td", { dir: "auto" }, step.target || "(end)", step.note ? el("span", { class: "mark" }, ` ${step.note}`) : null),
+      el("td", { dir: "auto" }, written(step), step.note ? el("span", { class: "mark" }, ` ${step.note}`) : null),
       el("td", { class: "number" }, signedScore(step.score)),
       ...names.map((name) => el("td", { class: "number" }, name in step.features ? signedScore(step.features[name]) : "")),
     ),
@@ -36,6 +45,6 @@ function one({ text, score, steps }, rank, weights) {
     "details",
     { open: rank === 0 },
     el("summary", { dir: "auto" }, text, " ", el("span", { class: "number" }, `score ${signedScore(score)}`)),
-    el("div", { class: "wide" }, table),
+    scrollable(el("div", { class: "wide", tabindex: "0", role: "region", "aria-label": "steps" }, table)),
   );
 }

@@ -16,7 +16,7 @@ from heed.documents.formats import FORMATS
 from heed.documents.html_spans import spoken_text
 from heed.documents.text_translator import TextTranslator
 from heed.documents.translation import Partial, TranslateOptions
-from heed.inspect import inspect_reader, inspect_text, inspect_translation, likely_words
+from heed.inspect import inspect_derivation, inspect_reader, inspect_text, inspect_translation, likely_words
 from heed.serve.apis import heed_schema as schema
 from heed.serve.apis.heed_fields import DEFAULT_MAX_TOKENS, model_card, output_of, pixels_of, sentence_of, tokens_of
 from heed.serve.apis.schema import Answer, content, errors, request_body
@@ -142,7 +142,7 @@ class HeedApi:
     # --- inspection ----------------------------------------------------------------------------------
 
     async def inspect(self, request: Request) -> dict[str, Any]:
-        """Attention, probabilities, alternatives and the beam; of a reader, what its answer rests on."""
+        """Attention, probabilities, alternatives and beam, or derivations; of a reader, what its answer rests on."""
         body = await self.service.read(request, schema.InspectBody)
         if (body.text is None) == (body.source is None):
             raise ApiError(400, "Give either source (with an optional target) or text.", "source")
@@ -153,12 +153,13 @@ class HeedApi:
                 return await self.service.jobs.run(request, lambda job: job.call(read).to_json())
             return await self._call(request, model, text, lambda: inspect_text(model.translator, text).to_json())
         model, source = self.catalogue.model(body.model, "translate"), body.source or ""
-        if model.can("derive"):
-            raise ApiError(400, "This model has derivations and no attention: see `heed inspect` for them.", "model")
         translator = _translator(model, body)
         options = TranslateOptions(body.nbest or 1, body.beam_size).search_options(model.options)  # as for translating
         if body.nbest is None and not options.sample:
             options = options.model_copy(update={"nbest": min(5, options.beam_size)})
+        if model.can("derive"):
+            derive = partial(inspect_derivation, model.loaded, source, body.target, options.width, options.nbest)
+            return await self._call(request, model, source, lambda: derive().to_json())
         return await self._call(
             request, model, body.target or "",
             lambda: inspect_translation(translator, source, body.target, options).to_json(),

@@ -73,7 +73,7 @@ class DirectionBody(_Body):
 
 
 class InspectBody(DirectionBody):
-    """POST /api/inspect: `source` with an optional `target`, or `text`."""
+    """POST /api/inspect: `source` with an optional `target` (not for a model with the ability `derive`), or `text`."""
 
     source: Annotated[str, Field(max_length=2000, pattern=r"\S")] | None = None
     target: Annotated[str, Field(max_length=2000, pattern=r"\S")] | None = None

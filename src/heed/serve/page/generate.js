@@ -5,6 +5,7 @@ import { doubt, el, percent, setNumber } from "./dom.js";
 import { nextView } from "./next.js";
 import { after, alertBox, insideView, latest, modelChoice, onControlEnter } from "./panel.js";
 import { samplingFields } from "./sampling.js";
+import { inspectionView } from "./view.js";
 
 const PAUSE = 400; // milliseconds without a keystroke before the next words are requested
 
@@ -140,7 +141,7 @@ export function generatePanel(served, modelInUse) {
 
   async function look(signal) {
     const data = await ask("api/inspect", { model: state.model.name, text: state.inspected }, signal);
-    return { data, languages: { source: null, target: state.model.target?.code }, options: {} };
+    return inspectionView(data, { source: null, target: state.model.target?.code });
   }
 }
 

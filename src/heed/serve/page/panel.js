@@ -1,7 +1,6 @@
 // Parts shared by the panels: error messages, cancellable work, and the inspection.
 
 import { el, select } from "./dom.js";
-import { inspectionView } from "./view.js";
 
 /** Shows one error at a time, with a button to try again where that can help. */
 export function alertBox() {
@@ -78,7 +77,7 @@ export function onControlEnter(work) {
   };
 }
 
-/** The inspection below a panel. `load(signal)` gives {data, languages, options}, or null for nothing. */
+/** The inspection below a panel. `load(signal)` gives its element. */
 export function insideView(load) {
   const box = alertBox();
   const body = el("div", {});
@@ -105,9 +104,9 @@ export function insideView(load) {
     body.firstElementChild?.classList.add("busy");
     work.run(
       async (signal) => {
-        const loaded = await load(signal);
+        const view = await load(signal);
         box.clear();
-        body.replaceChildren(...(loaded ? [inspectionView(loaded.data, loaded.languages, loaded.options)] : []));
+        body.replaceChildren(view);
       },
       (error) => {
         body.replaceChildren();

@@ -1,12 +1,14 @@
 // Panel for translating: the text, its translation as it grows, and the inspection of its sentences.
 
 import { ask, follow } from "./api.js";
+import { derivationView } from "./derivation.js";
 import { directionView } from "./direction.js";
 import { el, percent } from "./dom.js";
 import { fileFields } from "./file.js";
 import { optionFields } from "./options.js";
 import { outputView } from "./output.js";
 import { after, alertBox, insideView, latest, onControlEnter } from "./panel.js";
+import { inspectionView } from "./view.js";
 
 const PAUSE = 600; // milliseconds without a keystroke before the text is translated
 
@@ -150,20 +152,19 @@ export function translatePanel(served, modelInUse) {
     const { answer } = state;
     const sentence = answer.sentences[state.sentence];
     const { beam_size: beamSize, glossary, keep } = options.values();
-    const shown = state.given ?? (glossary || keep ? sentence.hypotheses[0].text : null);
     const model = modelOf(answer);
+    const derives = model.abilities.includes("derive"); // its search does not take a given output
+    const shown = state.given ?? (!derives && (glossary || keep) ? sentence.hypotheses[0].text : null);
     const body = { model: model.name, source: sentence.source, target: shown, beam_size: beamSize ?? null };
     body.target_language = answer.target;
     body.source_language = sourceOf(answer);
     const data = await ask("api/inspect", body, signal);
+    if (derives) return derivationView(data, sentence.hypotheses[0].text);
     if (state.seen) data.alternatives = state.seen.alternatives;
     else state.seen = data;
     const chosen = state.given ?? data.alternatives[0]?.text;
-    return {
-      data,
-      languages: { source: sourceOf(answer), target: answer.target },
-      options: { chosen, choose: take, pick: steer, at: state.at },
-    };
+    const languages = { source: sourceOf(answer), target: answer.target };
+    return inspectionView(data, languages, { chosen, choose: take, pick: steer, at: state.at });
   }
 
   /** The model of the last step. */
