@@ -5,7 +5,7 @@
 
 The text contains the test pairs, so each is aligned without its own counts. A run folder (`heed align --out`) does not
 keep what each pair added, and aligns them a little worse. `--links` scores the links of another program, which has no
-posteriors for `agreement`.
+posteriors for `agreement`. `--against` adds the difference from links that `heed align` printed, and its p value.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import argparse
 from collections.abc import Iterator
 
 from heed.metrics.alignment import LINK_METRICS
+from heed.metrics.significance import compare
 from heed.statistical.alignment.pairs import Links
 from heed.statistical.alignment.symmetrise import AGREEMENT, SYMMETRISATIONS
 from heed.statistical.alignment.training import train_pair
@@ -43,12 +44,18 @@ def main() -> None:
     parser.add_argument("gold", help="links of the first pairs of the text")
     parser.add_argument("--aligner", default="hmm")
     parser.add_argument("--links", nargs=2, metavar="F", help="links of both directions by another program")
+    parser.add_argument("--against", metavar="F", help="links of the same text, for paired tests")
     arguments = parser.parse_args()
     gold = list(read_lines(arguments.gold))
+    first = list(read_lines(arguments.against))[: len(gold)] if arguments.against else None
     for how, links in found(arguments):
         lines = [render_links(of_pair) for of_pair in links[: len(gold)]]
         scores = [metric().score(lines, gold, intervals=1000) for metric in LINK_METRICS]
         print(how, *(f"{score.name} {score.numbers}" for score in scores), sep="  ")
+        if first is not None:
+            for metric in LINK_METRICS:
+                test = compare(metric().statistics(first, gold), metric().statistics(lines, gold))
+                print(f"    {metric.title}: {test.difference:+.2f}, p = {test.p_bootstrap}")
 
 
 if __name__ == "__main__":
