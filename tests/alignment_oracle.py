@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from heed.statistical.alignment.aligner import Aligner
+from heed.statistical.alignment.hmm import MAX_JUMP, Hmm
 from heed.statistical.alignment.pairs import NULL, SentencePairs
 
 THE, HOUSE, BOOK, A = range(2, 6)
@@ -65,3 +66,23 @@ def t(aligner: Aligner, e: int, f: int) -> float:
     """t(f | e) of an aligner."""
     lexicon = aligner.lexicon
     return float(lexicon.probs[lexicon.find(np.array([e * lexicon.tgt_size + f]))[0]])
+
+
+def _jump(model: Hmm, before: int, now: int, num_src: int) -> float:
+    """p(now | before, I) without the empty word, by the definition; position 0 is the beginning."""
+
+    def weight(i: int) -> float:
+        at = 2 * MAX_JUMP + i if before == 0 else MAX_JUMP + i - before
+        return float(model.jumps.weights[at])
+
+    scaled = weight(now) / sum(weight(i) for i in range(1, num_src + 1))
+    return model.jumps.uniform / num_src + (1 - model.jumps.uniform) * scaled
+
+
+def joint_of_hmm(model: Hmm, source: Sequence[int], target: Sequence[int], alignment: Alignment) -> float:
+    """P(target, alignment | source) of the hidden Markov model."""
+    probability, last = 1.0, 0
+    for i in alignment:
+        probability *= model.p_null if i == 0 else (1 - model.p_null) * _jump(model, last, i, len(source))
+        last = i or last
+    return probability * lexical(lambda e, f: t(model, e, f), source, target, alignment)

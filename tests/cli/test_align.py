@@ -202,11 +202,11 @@ def test_pairs_of_too_many_words_are_left_out_and_counted(align: Align, monkeypa
 
 def test_the_help_names_the_iterations_of_each_aligner() -> None:
     text = " ".join(re.sub("[│\\n]", " ", call("align", "--help").out).split())
-    groups = re.search(r"Iterations of the aligner \((\d+); hmm (\d+); ibm3 to ibm5 (\d+)\)", text)
+    groups = re.search(r"Iterations of the aligner \((\d+); hmm (\d+); ibm3 to ibm5 and hmm_ibm3 (\d+)\)", text)
     assert groups is not None
     others, of_hmm, of_fertile = map(int, groups.groups())
     for name, aligner in ALIGNERS.items():
-        expected = of_hmm if name == "hmm" else of_fertile if name in ("ibm3", "ibm4", "ibm5") else others
+        expected = of_hmm if name == "hmm" else of_fertile if name in ("ibm3", "ibm4", "ibm5", "hmm_ibm3") else others
         assert aligner.iterations == expected
 
 

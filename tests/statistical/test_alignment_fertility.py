@@ -8,11 +8,12 @@ from itertools import product
 
 import numpy as np
 import pytest
-from alignment_oracle import MIXED, Alignment, alignments, lexical, summed, t
+from alignment_oracle import MIXED, Alignment, alignments, joint_of_hmm, lexical, summed, t
 
 from heed.statistical.alignment import fertility
 from heed.statistical.alignment.fertility import MAX_FERTILITY, Fertile
 from heed.statistical.alignment.hmm import MAX_JUMP, Hmm
+from heed.statistical.alignment.hmm_ibm3 import HmmIbm3
 from heed.statistical.alignment.ibm3 import Ibm3
 from heed.statistical.alignment.ibm4 import GROUPS, WIDTH, Ibm4
 from heed.statistical.alignment.ibm5 import MAX_VACANT, Ibm5
@@ -135,6 +136,18 @@ def test_likelihood_and_posteriors_are_sums_over_all_alignments(trained: tuple[F
     assert model.log_likelihood(MIXED) == pytest.approx(total)
     for ours, theirs in zip(model.posteriors(MIXED), posteriors, strict=True):
         np.testing.assert_allclose(ours, theirs, atol=1e-9)
+
+
+def test_a_mean_of_two_models_is_that_of_their_sums_over_all_alignments() -> None:
+    model = train("hmm_ibm3", MIXED, iterations=2, smoothing=NONE)
+    assert isinstance(model, HmmIbm3)
+    of_hmm = summed(MIXED, lambda *pair: joint_of_hmm(model.start, *pair))
+    of_3 = summed(MIXED, joint_of(model, positions_of_3(model)))
+    assert model.log_likelihood(MIXED) == pytest.approx((of_hmm[0] + of_3[0]) / 2)
+    for ours, links, *both in zip(model.posteriors(MIXED), model.links(MIXED), of_hmm[1], of_3[1], strict=True):
+        mean = np.mean(both, axis=0)
+        np.testing.assert_allclose(ours, mean, atol=1e-9)
+        assert links == {(i - 1, j) for j, i in enumerate(mean.argmax(-1)) if i}
 
 
 def test_the_links_are_the_best_alignment(trained: tuple[Fertile, Places]) -> None:

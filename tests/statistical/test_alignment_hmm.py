@@ -3,36 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from alignment_oracle import MIXED, Alignment, lexical, summed, t
+from alignment_oracle import MIXED, joint_of_hmm, summed
 
-from heed.statistical.alignment.hmm import MAX_JUMP, NUM_WEIGHTS, Hmm, Jumps
+from heed.statistical.alignment.hmm import NUM_WEIGHTS, Hmm, Jumps
 from heed.statistical.alignment.pairs import SentencePairs
 from heed.statistical.alignment.smoothing import NONE
 from heed.statistical.alignment.training import train
-
-
-def jump(model: Hmm, before: int, now: int, num_src: int) -> float:
-    """p(now | before, I) without the empty word, by the definition; position 0 is the beginning."""
-
-    def weight(i: int) -> float:
-        at = 2 * MAX_JUMP + i if before == 0 else MAX_JUMP + i - before
-        return float(model.jumps.weights[at])
-
-    scaled = weight(now) / sum(weight(i) for i in range(1, num_src + 1))
-    return model.jumps.uniform / num_src + (1 - model.jumps.uniform) * scaled
-
-
-def joint(model: Hmm, source: Sequence[int], target: Sequence[int], alignment: Alignment) -> float:
-    """P(target, alignment | source)."""
-    probability, last = 1.0, 0
-    for i in alignment:
-        probability *= model.p_null if i == 0 else (1 - model.p_null) * jump(model, last, i, len(source))
-        last = i or last
-    return probability * lexical(lambda e, f: t(model, e, f), source, target, alignment)
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +23,7 @@ def trained() -> Hmm:
 
 
 def test_likelihood_and_posteriors_are_sums_over_all_alignments(trained: Hmm) -> None:
-    total, posteriors = summed(MIXED, lambda *pair: joint(trained, *pair))
+    total, posteriors = summed(MIXED, lambda *pair: joint_of_hmm(trained, *pair))
     assert trained.log_likelihood(MIXED) == pytest.approx(total)
     for ours, theirs in zip(trained.posteriors(MIXED), posteriors, strict=True):
         np.testing.assert_allclose(ours, theirs, atol=1e-12)
@@ -58,7 +37,7 @@ def test_the_expected_jumps_are_sums_over_all_alignments(trained: Hmm) -> None:
     expected = np.zeros((3, 2))
     norm = 0.0
     for alignment in np.ndindex(3, 3, 3):
-        probability = joint(trained, *pair, alignment)
+        probability = joint_of_hmm(trained, *pair, alignment)
         norm += probability
         last = 0
         for i in alignment:

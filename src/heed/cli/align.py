@@ -40,7 +40,8 @@ class Estimation:
     """How an aligner is estimated, and where it is kept."""
 
     iterations: Annotated[
-        int | None, typer.Option(help="Iterations of the aligner (5; hmm 10; ibm3 to ibm5 3).", min=1, max=1000)
+        int | None,
+        typer.Option(help="Iterations of the aligner (5; hmm 10; ibm3 to ibm5 and hmm_ibm3 3).", min=1, max=1000),
     ] = None
     smoothing: Annotated[
         SmoothingKind | None,
@@ -69,7 +70,7 @@ def align(
         str,
         typer.Argument(
             metavar="KIND|RUN",
-            help="ibm1 to ibm5, diagonal or hmm, or a run folder of an aligner or translator.",
+            help="ibm1 to ibm5, diagonal, hmm or hmm_ibm3, or a run folder of an aligner or translator.",
         ),
     ],
     src: Annotated[Path | None, typer.Option(help="Source text, a tokenised sentence per line.")] = None,

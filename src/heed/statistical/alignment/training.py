@@ -15,6 +15,7 @@ from heed.core.errors import UsageError
 from heed.statistical.alignment.aligner import Aligner, in_order
 from heed.statistical.alignment.diagonal import Diagonal
 from heed.statistical.alignment.hmm import Hmm
+from heed.statistical.alignment.hmm_ibm3 import HmmIbm3
 from heed.statistical.alignment.ibm1 import Ibm1
 from heed.statistical.alignment.ibm2 import Ibm2
 from heed.statistical.alignment.ibm3 import Ibm3
@@ -32,6 +33,7 @@ ALIGNERS: dict[str, type[Aligner]] = {
     "ibm3": Ibm3,
     "ibm4": Ibm4,
     "ibm5": Ibm5,
+    "hmm_ibm3": HmmIbm3,
 }
 """The aligners by name: one file and one key each."""
 
