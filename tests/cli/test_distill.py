@@ -107,6 +107,23 @@ def test_a_fast_student_starts_with_the_layers_of_its_teacher(
         assert all(torch.equal(weight, teacher[name.replace(new, old, 1)]) for name, weight in layer.items())
 
 
+def test_the_student_of_a_fine_tuned_teacher_does_not_inherit_its_rate(
+    translator: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    echoing(monkeypatch)
+    tuned, data = tmp_path / "tuned", Run(translator).recipe.data
+    files = ("--src", data.resolve(data.src), "--tgt", data.resolve(data.tgt))
+    limits = ("--training.lr=1e-7", *KEYS[2:6], "--quiet")
+    assert call("train", *files, "--init", translator, "--out", tuned, *limits).code == 0
+    calls: list[tuple[Any, dict[str, Any]]] = []
+    monkeypatch.setattr("heed.cli.distill.run_training", lambda recipe, keys, *_, **__: calls.append((recipe, keys)))
+    result = call("distill", tuned, "--out", tmp_path / "student", *KEYS)
+    assert result.code == 0, result.err
+    [(recipe, keys)] = calls
+    assert (recipe, keys["model.d_model"]) == (None, 32)
+    assert keys["training.lr"] > 1e-4
+
+
 def test_only_a_transformer_has_a_fast_student(bigram: Path, tmp_path: Path) -> None:
     result = call("distill", bigram, "--fast", "--out", tmp_path / "fast")
     assert (result.code, "--fast is for Transformers" in result.err) == (2, True)

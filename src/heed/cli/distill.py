@@ -11,7 +11,7 @@ import typer
 from heed.cli.flags import given
 from heed.cli.options import BeamFlags, Compute, Device, Quiet, Tag, Threads, search_options, use_threads
 from heed.cli.train import TrainingFlags, run_training, split_words
-from heed.core.environment import distributed
+from heed.core.environment import data_dir, distributed
 from heed.core.errors import MissingInputError, UsageError
 from heed.core.progress import message, warn
 
@@ -117,6 +117,7 @@ def _translated(
 
     Everything that can be wrong with the student is reported before.
     """
+    from heed.core.config import flattened
     from heed.planner import differs_in_depth
 
     first, *others = teachers
@@ -129,6 +130,8 @@ def _translated(
     plan = _plan(recipe, keys, options, first)
     if differs_in_depth(predictor.run, plan.recipe):
         options = replace(options, init=first)
+        if recipe is None:  # with `init`, heed would choose the settings of a fine-tuning
+            keys = {**flattened(plan.recipe.training.model_dump(mode="json"), "training."), **keys}
     out = options.out if options.out.name.strip(".") else options.out.resolve()  # "." and ".." are not names
     folder = out.with_name(f"{out.name}.distilled")
     try:
@@ -140,15 +143,25 @@ def _translated(
 
 
 def _student(teacher: Run, keys: dict[str, object]) -> tuple[Path | None, dict[str, object]]:
-    """The student's recipe and the keys that override it; for another kind of model, the keys of the data instead."""
+    """The student's recipe, if that is its teacher's, and the keys that override it.
+
+    For another kind of model, and for a teacher that was fine-tuned, whose learning rate suits nothing else, heed
+    chooses the settings of the training.
+    """
     from heed.core.config import flattened
     from heed.run import RECIPE
 
     recipe = teacher.recipe
-    if keys.get("model.kind", recipe.model.kind) == recipe.model.kind:
+    is_same_kind = keys.get("model.kind", recipe.model.kind) == recipe.model.kind
+    if is_same_kind and not teacher.corpus.get("init"):
         return teacher.folder / RECIPE, keys
-    data = flattened(recipe.data.model_dump(mode="json", exclude_defaults=True), "data.")
-    return None, {"task": recipe.task, "seed": recipe.seed, **data, **keys}
+    tables = ("data", "model", "decoding") if is_same_kind else ("data",)
+    kept: dict[str, object] = {}
+    for table in tables:
+        kept |= flattened(getattr(recipe, table).model_dump(mode="json", exclude_defaults=True), f"{table}.")
+    if folder := data_dir():  # as for the recipe of a run
+        kept["data.dir"] = str(folder)
+    return None, {"task": recipe.task, "seed": recipe.seed, **kept, **keys}
 
 
 def _plan(recipe: Path | None, keys: dict[str, object], options: TrainOptions, teacher: Path) -> Plan:
