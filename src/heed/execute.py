@@ -19,6 +19,7 @@ from heed.core.progress import message, warn
 from heed.core.run_files import RunFiles
 from heed.core.toml import MAX_BYTES, parse_toml
 from heed.models import GenerativeModel
+from heed.models.depth_change import with_layers
 from heed.models.vocabulary_change import same_pieces, with_vocabularies
 from heed.nn.device import choose_device, give_memory_back
 from heed.nn.weight_file import save_weights
@@ -282,6 +283,7 @@ def first_model(run: Run, init: Run | None, quiet: bool, transfer: Transfer | No
         if vocabulary_digests(run.tokenizers) != vocabulary_digests(init.tokenizers):
             weights = with_vocabularies(weights, run.recipe.model, init.tokenizers, run.tokenizers)
             _report_kept_pieces(init, run, quiet)
+        weights = with_layers(weights, dict(model.named_parameters()))
         load_weights(model, weights, init.folder / WEIGHTS)
     return model
 

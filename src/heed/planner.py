@@ -15,10 +15,12 @@ import torch
 from heed.core.config import Document
 from heed.core.environment import data_dir
 from heed.core.errors import DataError, UsageError
+from heed.models.depth_change import DEPTHS, with_layers
 from heed.models.transfer import without_dropout
 from heed.models.vocabulary_change import require_exchangeable
 from heed.nn.contract import Vocabularies
 from heed.nn.device import choose_device
+from heed.nn.weight_file import shapes_of
 from heed.recipe import Recipe, build_recipe, require_known_format, with_members
 from heed.run import Run
 from heed.tasks import TASKS, task_type
@@ -240,12 +242,31 @@ def _require_trained(init: Run, new_vocabulary: bool) -> None:
 
 
 def _require_like(init: Run, recipe: Recipe) -> None:
-    """Raise UsageError unless both models have the same kind, shapes and choices; dropout may differ."""
+    """Raise UsageError unless both models have the same kind, shapes and choices; dropout and depth may differ."""
+    old, new = _models(init, recipe)
+    if old == new or differs_in_depth(init, recipe):
+        return
+    names = sorted(name for name in {*old, *new} if old.get(name) != new.get(name))
+    listed = ", ".join(f"{name} {old.get(name, 'none')} there, {new.get(name, 'none')} here" for name in names)
+    raise UsageError(f"--init {init.folder}: its model differs from the recipe's ({listed}).")
+
+
+def _models(init: Run, recipe: Recipe) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The `[model]` tables of both without dropout."""
     old, new = (without_dropout(config.model_dump()) for config in (init.recipe.model, recipe.model))
-    if old != new:
-        names = sorted(name for name in {*old, *new} if old.get(name) != new.get(name))
-        listed = ", ".join(f"{name} {old.get(name, 'none')} there, {new.get(name, 'none')} here" for name in names)
-        raise UsageError(f"--init {init.folder}: its model differs from the recipe's ({listed}).")
+    return old, new
+
+
+def differs_in_depth(init: Run, recipe: Recipe) -> bool:
+    """Whether the recipe's model is that of `init` with another number of layers, which can start as copies."""
+    old, new = _models(init, recipe)
+    changed = {name.rpartition(".")[2] for name in {*old, *new} if old.get(name) != new.get(name)}
+    if not changed or not changed <= DEPTHS:
+        return False
+    with torch.device("meta"):
+        model = task_type(recipe.task).new_model(recipe, init.vocabularies)
+    shapes = shapes_of(dict(model.named_parameters()))
+    return with_layers(init.shapes, shapes) == shapes
 
 
 def _characters_per_row(diagnosis: Diagnosis) -> float:

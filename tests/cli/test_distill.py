@@ -81,6 +81,54 @@ def test_the_student_learns_from_the_pairs_and_from_the_translations(translator:
     assert vocabulary_digests(run.tokenizers) == vocabulary_digests(Run(translator).tokenizers)
 
 
+def test_a_fast_student_starts_with_the_layers_of_its_teacher(
+    translator: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    echoing(monkeypatch)
+    deep = tmp_path / "deep"
+    assert call("distill", translator, "--out", deep, "--model.num_decoder_layers=4", *KEYS[2:]).code == 0
+    learned: list[Any] = []
+    monkeypatch.setattr("heed.execute._learn", lambda run, model, *_: learned.append((run, model)))
+    result = call("distill", deep, "--fast", "--out", tmp_path / "fast", *KEYS[2:])
+    assert result.code == 0, result.err
+    [(run, model)] = learned
+    layers = (run.recipe.model.num_encoder_layers, run.recipe.model.num_decoder_layers)
+    before = Run(translator).recipe.model.num_encoder_layers
+    assert (layers, run.recipe.decoding.beam_size) == ((before + 2, 2), 1)
+    assert run.corpus["init"] == "deep"
+    teacher = Run(deep).weights()
+    for new, old in (
+        ("blocks.0.", "blocks.0."),
+        ("blocks.1.", "blocks.3."),
+        ("encoder.blocks.1.", "encoder.blocks.0."),
+    ):
+        layer = {name: weight for name, weight in model.named_parameters() if name.startswith(new)}
+        assert layer
+        assert all(torch.equal(weight, teacher[name.replace(new, old, 1)]) for name, weight in layer.items())
+
+
+def test_the_student_of_a_fine_tuned_teacher_does_not_inherit_its_rate(
+    translator: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    echoing(monkeypatch)
+    tuned, data = tmp_path / "tuned", Run(translator).recipe.data
+    files = ("--src", data.resolve(data.src), "--tgt", data.resolve(data.tgt))
+    limits = ("--training.lr=1e-7", *KEYS[2:6], "--quiet")
+    assert call("train", *files, "--init", translator, "--out", tuned, *limits).code == 0
+    calls: list[tuple[Any, dict[str, Any]]] = []
+    monkeypatch.setattr("heed.cli.distill.run_training", lambda recipe, keys, *_, **__: calls.append((recipe, keys)))
+    result = call("distill", tuned, "--out", tmp_path / "student", *KEYS)
+    assert result.code == 0, result.err
+    [(recipe, keys)] = calls
+    assert (recipe, keys["model.d_model"]) == (None, 32)
+    assert keys["training.lr"] > 1e-4
+
+
+def test_only_a_transformer_has_a_fast_student(bigram: Path, tmp_path: Path) -> None:
+    result = call("distill", bigram, "--fast", "--out", tmp_path / "fast")
+    assert (result.code, "--fast is for Transformers" in result.err) == (2, True)
+
+
 def test_held_out_sentences_are_not_translated(translator: Path, student: Path) -> None:
     held = {text for row in distillation.read_valid(translator) for text in row}
     sources, _ = translations(student)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,7 +11,7 @@ import typer
 from heed.cli.flags import given
 from heed.cli.options import BeamFlags, Compute, Device, Quiet, Tag, Threads, search_options, use_threads
 from heed.cli.train import TrainingFlags, run_training, split_words
-from heed.core.environment import distributed
+from heed.core.environment import data_dir, distributed
 from heed.core.errors import MissingInputError, UsageError
 from heed.core.progress import message, warn
 
@@ -29,6 +30,9 @@ def distill(
     out: Annotated[Path, typer.Option(help="The student's run folder.")],
     search: BeamFlags,
     tag: Tag = None,
+    fast: Annotated[
+        bool, typer.Option("--fast", help="A student for greedy search: two decoder layers, and more encoder layers.")
+    ] = False,
     training: TrainingFlags,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace the run in --out, and translations that do not fit.")
@@ -45,9 +49,12 @@ def distill(
     (sequence-level distillation, Kim & Rush 2016). It has the first teacher's vocabulary and recipe, of which any key
     can be changed: --model.num_decoder_layers=1. With another --model.kind, heed chooses the settings of the student.
 
+    A student with more or fewer layers starts with copies of the first teacher's. With --fast it has two decoder
+    layers, the encoder has those that are left of the teacher's, and translations are searched greedily.
+
     Examples:
 
-      heed distill runs/en-de --model.num_encoder_layers=6 --model.num_decoder_layers=1 --out runs/fast
+      heed distill runs/en-de --fast --out runs/fast
 
       heed distill runs/a runs/b runs/c --max-time 2h --out runs/one
     """
@@ -58,10 +65,11 @@ def distill(
     if distributed().world_size > 1:
         raise UsageError("distill runs in one process. Continue its training on several with heed train --resume.")
     teachers, arguments = _teachers(words)
-    keys = {**parse_overrides(arguments), **training.keys()}
+    fast_keys = _fast_keys(teachers[0]) if fast else {}
+    keys = {**fast_keys, **parse_overrides(arguments), **training.keys()}
     options = TrainOptions(out, overwrite, force, device=device, quiet=quiet, tokenizer_of=teachers[0])
     check_folder(options, teachers)
-    recipe, keys = _translated(teachers, tag, search, threads, keys, options)
+    recipe, keys, options = _translated(teachers, tag, search, threads, keys, options)
     use_threads(threads)  # the teachers may have translated with one
     run_training(recipe, keys, options, dry_run=False)
 
@@ -78,14 +86,40 @@ def _teachers(words: list[str]) -> tuple[list[Path], list[str]]:
     return [Path(name) for name in names], flags
 
 
+FAST_DECODER_LAYERS = 2
+"""One layer is a third faster still and has to learn from a worse start (docs/results.md)."""
+
+
+def _fast_keys(teacher: Path) -> dict[str, object]:
+    """Recipe keys of a student that translates fast: the teacher's layers, moved from the decoder to the encoder.
+
+    The encoder computes all tokens of a source at once, the decoder one token of the translation after the other.
+    Raises UsageError for a teacher without such layers.
+    """
+    from heed.run import Run
+
+    model: Any = Run(teacher).recipe.model
+    if not (hasattr(model, "num_encoder_layers") and hasattr(model, "num_decoder_layers")):
+        raise UsageError(f"--fast is for Transformers, and the model of {teacher} is {model.kind!r}.")
+    moved = max(0, model.num_decoder_layers - FAST_DECODER_LAYERS)
+    return {
+        "model.num_encoder_layers": model.num_encoder_layers + moved,
+        "model.num_decoder_layers": model.num_decoder_layers - moved,
+        "decoding.beam_size": 1,
+    }
+
+
 def _translated(
     teachers: list[Path], tag: str | None, search: BeamFlags, threads: int, keys: dict[str, object],
     options: TrainOptions,
-) -> tuple[Path | None, dict[str, object]]:  # fmt: skip
-    """Let the teachers translate, and return the student's recipe and the keys that override it.
+) -> tuple[Path | None, dict[str, object], TrainOptions]:  # fmt: skip
+    """Let the teachers translate, and return the student's recipe, the keys that override it, and the options.
 
     Everything that can be wrong with the student is reported before.
     """
+    from heed.core.config import flattened
+    from heed.planner import differs_in_depth
+
     first, *others = teachers
     predictor: Any = Compute(threads=threads, device=options.device).load(first, ensemble=others, tag=tag)
     predictor.require("distill")
@@ -93,26 +127,41 @@ def _translated(
         warn(f"{first}: {predictor.not_usable}.", options.quiet)
     beam = search_options(predictor.run.recipe.decoding, {**PLAIN, **given(search)})
     recipe, keys = _student(predictor.run, keys)
-    data = _plan(recipe, keys, options, first).recipe.data
+    plan = _plan(recipe, keys, options, first)
+    if differs_in_depth(predictor.run, plan.recipe):
+        options = replace(options, init=first)
+        if recipe is None:  # with `init`, heed would choose the settings of a fine-tuning
+            keys = {**flattened(plan.recipe.training.model_dump(mode="json"), "training."), **keys}
     out = options.out if options.out.name.strip(".") else options.out.resolve()  # "." and ".." are not names
     folder = out.with_name(f"{out.name}.distilled")
     try:
-        return recipe, {**keys, **predictor.distill(data, folder, beam, options.quiet, options.overwrite)}
+        parts = predictor.distill(plan.recipe.data, folder, beam, options.quiet, options.overwrite)
     except (KeyboardInterrupt, SystemExit):
         message(f"interrupted: the same command continues with the translations in {folder}", options.quiet)
         raise
+    return recipe, {**keys, **parts}, options
 
 
 def _student(teacher: Run, keys: dict[str, object]) -> tuple[Path | None, dict[str, object]]:
-    """The student's recipe and the keys that override it; for another kind of model, the keys of the data instead."""
+    """The student's recipe, if that is its teacher's, and the keys that override it.
+
+    For another kind of model, and for a teacher that was fine-tuned, whose learning rate suits nothing else, heed
+    chooses the settings of the training.
+    """
     from heed.core.config import flattened
     from heed.run import RECIPE
 
     recipe = teacher.recipe
-    if keys.get("model.kind", recipe.model.kind) == recipe.model.kind:
+    is_same_kind = keys.get("model.kind", recipe.model.kind) == recipe.model.kind
+    if is_same_kind and not teacher.corpus.get("init"):
         return teacher.folder / RECIPE, keys
-    data = flattened(recipe.data.model_dump(mode="json", exclude_defaults=True), "data.")
-    return None, {"task": recipe.task, "seed": recipe.seed, **data, **keys}
+    tables = ("data", "model", "decoding") if is_same_kind else ("data",)
+    kept: dict[str, object] = {}
+    for table in tables:
+        kept |= flattened(getattr(recipe, table).model_dump(mode="json", exclude_defaults=True), f"{table}.")
+    if folder := data_dir():  # as for the recipe of a run
+        kept["data.dir"] = str(folder)
+    return None, {"task": recipe.task, "seed": recipe.seed, **kept, **keys}
 
 
 def _plan(recipe: Path | None, keys: dict[str, object], options: TrainOptions, teacher: Path) -> Plan:
