@@ -18,7 +18,7 @@ PROCESSOR_TESTS = $(shell grep -rl 'pytest.mark.processor' tests)
 RECIPES := $(shell find recipes -name '*.toml' 2>/dev/null | sort)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-processors test-all check format fuzz audit bench bench-quality docs clean
+.PHONY: help setup demo test test-processors test-all check format fuzz audit bench bench-quality docs release clean
 
 help: ## list the targets
 	@awk -F ': .*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' Makefile
@@ -77,6 +77,15 @@ bench-quality: setup ## train every recipe of recipes/ (hours; HEED_DATA=FOLDER 
 docs: setup ## list the pages and check their links
 	@ls README.md CHANGELOG.md CONTRIBUTING.md docs/*.md
 	@$(BIN)/python -m pytest -q tests/test_house.py -k 'link or readme'
+
+release: setup ## the packages in dist/, checked, with an SBOM (CycloneDX) of all that is installed here
+	@test -x .venv/release/bin/cyclonedx-py || { $(PYTHON) -m venv .venv/release && \
+		.venv/release/bin/python -m pip --disable-pip-version-check -qq install build check-wheel-contents cyclonedx-bom twine; }
+	rm -rf dist build
+	.venv/release/bin/python -m build --outdir dist .
+	.venv/release/bin/twine check --strict dist/*
+	.venv/release/bin/check-wheel-contents dist/*.whl
+	.venv/release/bin/cyclonedx-py environment $(BIN)/python --pyproject pyproject.toml --output-format JSON --validate -o dist/heed.cdx.json
 
 clean: ## remove what building and testing left (keeps .venv and runs)
 	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis src/*.egg-info
