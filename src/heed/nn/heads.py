@@ -140,7 +140,7 @@ def _add_divergence(logits: Float[Tensor, "N V"], probs: Float[Tensor, "N V"], w
 def _column_sums(x: Float[Tensor, "N V"]) -> Float[Tensor, " V"]:
     """The sums of the columns in float32: PyTorch converts all that it adds up, so some rows at a time are faster."""
     rows = len(x) if x.dtype == torch.float32 else max(1, CONVERTED_ELEMENTS // x.shape[1])
-    return torch.stack([part.sum(0, dtype=torch.float32) for part in x.split(rows)]).sum(0)
+    return torch.stack([part.sum(0, dtype=torch.float32) for part in torch.split(x, rows)]).sum(0)
 
 
 def _log_norm(logits: Tensor, true_logit: Tensor, true_prob: Tensor) -> Tensor:
