@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from heed.nn.dropout_keys import DropoutKeys, dropout, mix_int
+from heed.nn.dropout_keys import DropoutKeys, _at_least, dropout, mix_int
 
 
 def dropout_keys_of(rows: list[int], seed: int = 1, step: int = 2) -> DropoutKeys:
@@ -112,6 +112,12 @@ def test_every_bit_of_a_hash_is_used_and_every_byte_is_likely() -> None:
     counts = [masks(dropout_keys_of([1, 2]), (1000, 50), p / 256).mean().item() for p in (1, 2, 128, 129)]
     assert counts == pytest.approx([1 - p / 256 for p in (1, 2, 128, 129)], abs=0.006)
     assert counts == sorted(counts, reverse=True)
+
+
+@pytest.mark.parametrize("limit", [0, 1, 26, 255, 256])
+def test_bytes_are_kept_from_a_limit_on(limit: int) -> None:
+    every = torch.arange(256, dtype=torch.uint8)
+    assert torch.equal(_at_least(every.clone(), limit), every >= limit)
 
 
 def test_kept_values_are_scaled_by_the_exact_share_that_is_kept() -> None:

@@ -23,6 +23,7 @@ from heed.core.config import KeyOf
 from heed.core.errors import DataError
 from heed.models.limited_context import LimitedContext
 from heed.models.model import ModelConfig, Shard
+from heed.nn.affine import Linear
 from heed.nn.attention import ATTENTION
 from heed.nn.contract import Recorder, Trace, Vocabularies, recorder_of
 from heed.nn.dropout_keys import DropoutKeys, dropout
@@ -80,8 +81,8 @@ class GptBlock(nn.Module):
         attention = ATTENTION[config.attention]
         self.attention = attention.in_block(config.d_model, config.num_heads, config.attention_dropout)
         self.feed_forward_norm = nn.LayerNorm(config.d_model)
-        self.expand = nn.Linear(config.d_model, config.d_ff)
-        self.contract = nn.Linear(config.d_ff, config.d_model)
+        self.expand = Linear(config.d_model, config.d_ff)
+        self.contract = Linear(config.d_ff, config.d_model)
         self.dropout = config.dropout
 
     def forward(

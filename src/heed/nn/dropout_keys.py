@@ -109,7 +109,7 @@ class DropoutKeys:
         words = (inner + 7) // 8
         counter = torch.arange(offset * words, (offset + positions) * words, device=self.keys.device)
         bits = _mix(self.keys[:, None] + counter * _GOLDEN)
-        keep = bits.view(torch.uint8) >= in_256ths(probability)
+        keep = _at_least(bits.view(torch.uint8), in_256ths(probability))
         if words * 8 != inner:
             keep = keep.view(len(self.keys), positions, words * 8)[..., :inner]
         return keep.reshape(len(self.keys), *shape)
@@ -160,7 +160,14 @@ class DropoutKeys:
         queries = torch.arange(begin, begin + num_queries, device=device)[:, None, None] * _signed(_MIX_1)
         heads = torch.arange(num_heads, device=device)[:, None] * _signed(_MIX_2)
         counter = queries + heads + torch.arange(words, device=device) * _GOLDEN
-        return _mix(site_keys + counter).view(torch.uint8)[..., :size] >= in_256ths(probability)
+        return _at_least(_mix(site_keys + counter).view(torch.uint8), in_256ths(probability))[..., :size]
+
+
+def _at_least(values: Tensor, limit: int) -> Tensor:
+    """`values >= limit` of bytes, which it overwrites: on a CPU six times as fast as the comparison."""
+    if not 0 < limit < 256:
+        return values >= limit
+    return values.clamp_(limit - 1, limit).sub_(limit - 1).view(torch.bool)
 
 
 def in_256ths(probability: float) -> int:

@@ -8,6 +8,8 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from heed.nn.affine import Linear
+
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu, "silu": F.silu}
 
 
@@ -16,8 +18,8 @@ class FeedForward(nn.Module):
 
     def __init__(self, d_model: int, d_ff: int, activation: str) -> None:
         super().__init__()
-        self.expand = nn.Linear(d_model, d_ff)
-        self.contract = nn.Linear(d_ff, d_model)
+        self.expand = Linear(d_model, d_ff)
+        self.contract = Linear(d_ff, d_model)
         self.activation = ACTIVATIONS[activation]
         for linear in (self.expand, self.contract):
             nn.init.xavier_uniform_(linear.weight)
@@ -25,5 +27,9 @@ class FeedForward(nn.Module):
 
     def forward(self, x: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
         """The same shape."""
-        out: Tensor = self.contract(self.activation(self.expand(x)))
+        if self.activation is F.relu and isinstance(self.expand, Linear):  # not a packed one
+            inner = self.expand(x, relu=True)
+        else:
+            inner = self.activation(self.expand(x))
+        out: Tensor = self.contract(inner)
         return out

@@ -20,9 +20,12 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from heed.nn.affine import affine
 from heed.nn.contract import Head, Smoothing
 
 CHUNK_ELEMENTS = 8 << 20
+CONVERTED_ELEMENTS = 1 << 20
+"""Elements that are converted to float32 at once."""
 CACHED_ELEMENTS = 1 << 17
 """Elements that remain in a core's cache over several consecutive steps."""
 
@@ -72,7 +75,7 @@ class _FusedLoss(torch.autograd.Function):
         bias_sum = 0.0 if bias is None else bias.sum(dtype=torch.float32)
         for begin in range(0, x.shape[0], chunk):
             piece, truth = x[begin : begin + chunk], tgt[begin : begin + chunk]
-            logits = F.linear(piece, weight, bias)
+            logits = affine(piece, weight, bias)
             probs = logits.softmax(dim=-1)
             true_logit = logits.gather(1, truth[:, None]).squeeze(1).float()
             pad_logit = logits[:, pad_id].float()
@@ -96,7 +99,7 @@ class _FusedLoss(torch.autograd.Function):
             if pad_share != share:
                 grad_weight[pad_id].sub_(piece_sum, alpha=pad_share - share)
             if grad_bias is not None:
-                grad_bias += probs.sum(0, dtype=torch.float32) - share * len(piece)
+                grad_bias += _column_sums(probs) - share * len(piece)
                 grad_bias.index_add_(0, truth, torch.full_like(true_logit, -extra))
                 if pad_share != share:
                     grad_bias[pad_id] -= (pad_share - share) * len(piece)
@@ -132,6 +135,12 @@ def _add_divergence(logits: Float[Tensor, "N V"], probs: Float[Tensor, "N V"], w
         gradient[:, 1].neg_()
         out += gradient.flatten(0, 1).mul_(weight)
     return total
+
+
+def _column_sums(x: Float[Tensor, "N V"]) -> Float[Tensor, " V"]:
+    """The sums of the columns in float32: PyTorch converts all that it adds up, so some rows at a time are faster."""
+    rows = len(x) if x.dtype == torch.float32 else max(1, CONVERTED_ELEMENTS // x.shape[1])
+    return torch.stack([part.sum(0, dtype=torch.float32) for part in torch.split(x, rows)]).sum(0)
 
 
 def _log_norm(logits: Tensor, true_logit: Tensor, true_prob: Tensor) -> Tensor:

@@ -16,6 +16,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from heed.core.errors import UsageError
+from heed.nn.affine import has_fused_products, multiplies_bfloat16
 from heed.nn.heads import LinearHead
 
 MOST_ROWS = 2
@@ -90,7 +91,7 @@ def is_rounded(model: nn.Module) -> bool:
 
 def product_with(weight: Float[Tensor, "N K"], bias: Float[Tensor, " N"] | None) -> Callable[[Tensor], Tensor]:
     """x ↦ x Wᵀ + b, for many products of few rows with one weight, which is packed if it pays. No gradients."""
-    if _able() and _gains(weight):
+    if has_fused_products() and _gains(weight):
         return PackedLinear(weight, bias)
     return lambda x: F.linear(x, weight, bias)
 
@@ -104,7 +105,7 @@ def pack(model: nn.Module, rounded: bool = False) -> None:
         raise UsageError(
             "int8 is not available: it needs a CPU and a PyTorch with eight-bit products. Use float32 or bfloat16."
         )
-    if not _able():
+    if not has_fused_products():
         return
     for module in list(model.modules()):
         for name, child in list(module.named_children()):
@@ -120,20 +121,10 @@ def pack(model: nn.Module, rounded: bool = False) -> None:
 def can_round(model: nn.Module) -> bool:
     """Whether `pack` can round the weights of this model."""
     on_cpu = all(parameter.device.type == "cpu" for parameter in model.parameters())
-    return on_cpu and _able() and _multiplies_bfloat16() and hasattr(torch, "_weight_int8pack_mm")
-
-
-def _able() -> bool:
-    available = torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
-    return bool(available) and hasattr(torch.ops.mkldnn, "_reorder_linear_weight")
-
-
-def _multiplies_bfloat16() -> bool:
-    """Whether oneDNN has products of bfloat16 for this processor."""
-    return bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
+    return on_cpu and has_fused_products() and multiplies_bfloat16() and hasattr(torch, "_weight_int8pack_mm")
 
 
 def _gains(weight: Tensor) -> bool:
     if weight.device.type != "cpu":
         return False
-    return _multiplies_bfloat16() if weight.dtype == torch.bfloat16 else weight.numel() >= SMALL
+    return multiplies_bfloat16() if weight.dtype == torch.bfloat16 else weight.numel() >= SMALL

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.nn.functional import linear
 
 from heed.core.errors import UsageError
+from heed.nn.affine import Linear
 from heed.nn.attention.attention import BEGINNING, Attention
 from heed.nn.contract import Recorder
 from heed.nn.dropout_keys import DropoutKeys, in_256ths
@@ -77,9 +78,9 @@ class MultiHeadAttention(_ScaledDotProduct):
 
     def __init__(self, d_model: int, num_heads: int, dropout: float = 0.0, bias: bool = True) -> None:
         super().__init__(d_model, num_heads, dropout)
-        self.query = nn.Linear(d_model, d_model, bias=bias)
-        self.key_value = nn.Linear(d_model, 2 * d_model, bias=bias)
-        self.output = nn.Linear(d_model, d_model, bias=bias)
+        self.query = Linear(d_model, d_model, bias=bias)
+        self.key_value = Linear(d_model, 2 * d_model, bias=bias)
+        self.output = Linear(d_model, d_model, bias=bias)
         together = math.sqrt(6.0 / (4 * d_model))  # Xavier of queries, keys and values as one matrix, 3D x D
         for module in (self.query, self.key_value, self.output):
             bound = math.sqrt(6.0 / (2 * d_model)) if module is self.output else together
@@ -106,8 +107,8 @@ class FusedMultiHeadAttention(_ScaledDotProduct):
 
     def __init__(self, d_model: int, num_heads: int, dropout: float = 0.0) -> None:
         super().__init__(d_model, num_heads, dropout)
-        self.query_key_value = nn.Linear(d_model, 3 * d_model)
-        self.output = nn.Linear(d_model, d_model)
+        self.query_key_value = Linear(d_model, 3 * d_model)
+        self.output = Linear(d_model, d_model)
 
     def _part(self, x: Tensor, begin: int, end: int) -> Tensor:
         """Output features `begin … end - 1` of the matrix, in units of D."""
