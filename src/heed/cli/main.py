@@ -31,6 +31,7 @@ from heed.cli import (
     generate,
     info,
     inspect,
+    memory,
     predict,
     score,
     serve,
@@ -99,6 +100,7 @@ add_verb(app, "inspect", inspect.inspect)
 add_verb(app, "serve", serve.serve)
 app.add_typer(tokenizer.app, name="tokenizer")
 app.add_typer(data.app, name="data")
+app.add_typer(memory.app, name="memory")
 
 
 @app.callback(invoke_without_command=True)
