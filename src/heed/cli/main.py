@@ -31,6 +31,7 @@ from heed.cli import (
     generate,
     info,
     inspect,
+    learn,
     memory,
     predict,
     score,
@@ -81,6 +82,7 @@ app = typer.Typer(
 add_verb(app, "train", train.train, has_recipe_keys=True)
 add_verb(app, "demo", demo.demo)
 add_verb(app, "distill", distill.distill, has_recipe_keys=True)
+add_verb(app, "learn", learn.learn, has_recipe_keys=True)
 add_verb(app, "translate", translate.translate, has_recipe_keys=True)
 add_verb(app, "translate-file", translate_file.translate_file, has_recipe_keys=True)
 add_verb(app, "generate", generate.generate)
