@@ -41,7 +41,7 @@ LINES = """
     planner
     execute
     api
-    compress inspect export
+    compress inspect export memory
     documents
     tasks.member
     serve
@@ -218,6 +218,7 @@ OPENERS = {
     "heed.tasks.translation.distillation": {
         "open": "translations in a folder of their own", "read_bytes": "the same", "atomic_write": "the same",
     },
+    "heed.tasks.translation.corrections": {"atomic_write": "training data in a folder of its own"},
     "heed.tasks.translation.converted": {"atomic_write": "settings in a new converted model"},
     "heed.inspect.page_file": {"read_text": "a file of the package"},
     "heed.serve.auth": {"read_text": "keys that the user names"},
@@ -225,6 +226,7 @@ OPENERS = {
     "heed.cli.main": {"open": "the null device"},
     "heed.documents.isolated": {"open": "a fact about the process"},
     "heed.cli.align": {"atomic_write": "a page that the user names"},
+    "heed.cli.memory": {"atomic_write": "a file that the user names"},
     "heed.cli.inspect": {"atomic_write": "a page that the user names"},
     "heed.cli.evaluate_translations": {"atomic_write": "a file that the user names"},
     "heed.cli.translate_file": {"atomic_write": "a file that the user names"},
@@ -285,6 +287,7 @@ DATED = {
     "heed.serve.telemetry": {"time.gmtime"},  # lines of the log
     "heed.serve.apis.openai": {"time.time"},  # a field of OpenAI's answers
     "heed.evaluation.score_log": {"datetime.now"},  # entries of the log of scores
+    "heed.memory.store": {"datetime.now"},  # when a unit was added
 }
 """Where a date is written. Whatever is measured or waited for uses a clock that is never set back."""
 

@@ -31,6 +31,8 @@ from heed.cli import (
     generate,
     info,
     inspect,
+    learn,
+    memory,
     predict,
     score,
     serve,
@@ -80,6 +82,7 @@ app = typer.Typer(
 add_verb(app, "train", train.train, has_recipe_keys=True)
 add_verb(app, "demo", demo.demo)
 add_verb(app, "distill", distill.distill, has_recipe_keys=True)
+add_verb(app, "learn", learn.learn, has_recipe_keys=True)
 add_verb(app, "translate", translate.translate, has_recipe_keys=True)
 add_verb(app, "translate-file", translate_file.translate_file, has_recipe_keys=True)
 add_verb(app, "generate", generate.generate)
@@ -99,6 +102,7 @@ add_verb(app, "inspect", inspect.inspect)
 add_verb(app, "serve", serve.serve)
 app.add_typer(tokenizer.app, name="tokenizer")
 app.add_typer(data.app, name="data")
+app.add_typer(memory.app, name="memory")
 
 
 @app.callback(invoke_without_command=True)

@@ -337,6 +337,10 @@ class Predictor:
         """
         raise self._cannot("distill")
 
+    def lesson(self, corrections: Sequence[tuple[str, str]]) -> Any:
+        """Divide corrections, each a source and an output, into those to learn from and those to judge by."""
+        raise self._cannot("distill", "learning from corrections")
+
     def calibrate(self, options: SearchOptions) -> Any:
         """Learn the confidence of outputs from the validation data, and write it into the run folder."""
         raise self._cannot("translate")

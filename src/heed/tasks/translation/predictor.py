@@ -31,6 +31,7 @@ from heed.tasks.predictor import ALONE, Combination, Prediction, Predictor
 from heed.tasks.translation.calibration import Calibration, calibrate
 from heed.tasks.translation.compatibility import require_direction, warn_about_test_set
 from heed.tasks.translation.converted import write_settings
+from heed.tasks.translation.corrections import Lesson, split
 from heed.tasks.translation.data import TranslationData
 from heed.tasks.translation.distillation import Distillation
 from heed.tasks.translation.report import analyse
@@ -160,6 +161,9 @@ class TranslationPredictor(Translating, Predictor):
     ) -> Mapping[str, object]:
         parts = [*data.parts, *Distillation(self, data, folder, options, quiet).run(overwrite)]
         return {"data.parts": [part.model_dump(exclude_defaults=True) for part in parts]}
+
+    def lesson(self, corrections: Sequence[tuple[str, str]]) -> Lesson:
+        return split(corrections)
 
     def calibrate(self, options: SearchOptions) -> Calibration:
         """Learn the confidence of translations from the validation data, and write it into the run folder."""

@@ -1,0 +1,123 @@
+"""`heed learn`: train a translator on corrections, and keep the result only if it is better."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from heed.cli.options import Device, Quiet, Threads, use_threads
+from heed.cli.train import TrainingFlags, run_training, split_words
+from heed.core.environment import data_dir, distributed
+from heed.core.errors import UsageError
+from heed.core.progress import message
+
+if TYPE_CHECKING:
+    from heed.evaluation.evaluation import Evaluation
+    from heed.run import Run
+
+Words = Annotated[list[str], typer.Argument(metavar="RUN", help="The translator that was corrected.")]
+NOT_BETTER = 3
+"""Exit code if the old model stays."""
+EPOCHS = 5
+MEASURED = ("bleu", "chrf")
+
+
+def learn(
+    *,
+    words: Words,
+    memory: Annotated[Path, typer.Option(help="The translation memory with the corrections.")],
+    out: Annotated[Path, typer.Option(help="The new run folder.")],
+    training: TrainingFlags,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the run in --out.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Train in spite of errors of the data doctor.")] = False,
+    threads: Threads = 0,
+    device: Device = "auto",
+    quiet: Quiet = False,
+) -> None:
+    """Train a translator on corrections, and keep the result only if it is better.
+
+    Learns from the approved translations of a memory, mixed with the run's own training data, into a new run folder.
+    Then both models translate corrections that were kept apart, and the validation data. The exit code is 0 if the new
+    model is better on the former and not worse on the latter, and 3 if not.
+
+    Example:
+
+      heed learn runs/en-de --memory team.memory --out runs/en-de-2 --max-time 1h
+    """
+    from heed.core.config import flattened, parse_overrides
+    from heed.execute import check_folder
+    from heed.memory.store import TranslationMemory
+    from heed.planner import TrainOptions
+    from heed.run import Run
+
+    if distributed().world_size > 1:
+        raise UsageError("learn runs in one process.")
+    folder, arguments = _run_of(words)
+    run = Run(folder)
+    run.predictor.require("distill")
+    options = TrainOptions(out, overwrite, force, device=device, quiet=quiet, init=folder)
+    check_folder(options)
+    languages = run.predictor.languages
+    with closing(TranslationMemory(memory, languages if all(languages) else None)) as opened:
+        units = [unit for unit in opened.units("approved") if unit.source.strip() and unit.target.strip()]
+    lesson = run.predictor.lesson([(unit.source, unit.target) for unit in units])
+    message(
+        f"{memory}: {len(lesson.learned):,} corrections to learn from, {len(lesson.chosen_by):,} to choose the best "
+        f"weights by, {len(lesson.judged_by):,} to judge by", quiet,
+    )  # fmt: skip
+    overrides = parse_overrides(arguments)
+    place = overrides.pop("data.dir", None) or data_dir() or run.recipe.data.dir
+    data = run.recipe.data.model_copy(update={"dir": str(place)})
+    files = lesson.write(out.with_name(f"{out.name}.lesson"), data, folder, run.recipe.seed)
+    kept = data.model_dump(mode="json", exclude_defaults=True, exclude={"dir", "hold_out", *files})
+    limits = {} if training.max_time or training.max_steps else {"training.max_epochs": EPOCHS}
+    keys = {
+        "task": run.recipe.task, "seed": run.recipe.seed, **flattened({**kept, **files}, "data."), **limits,
+        **overrides, **training.keys(),
+    }  # fmt: skip
+    use_threads(threads)
+    run_training(None, keys, options, dry_run=False)
+    _judge(run, Run(out), lesson, quiet)
+
+
+def _run_of(words: list[str]) -> tuple[Path, list[str]]:
+    """The run folder among the words, and the flags that are recipe keys."""
+    if not words or words[0].startswith("-"):
+        raise UsageError("name the run before any keys of the recipe: heed learn RUN --memory M --out NEW.")
+    recipe, flags = split_words(words[1:])
+    if recipe is not None:
+        raise UsageError("heed learn takes one run.")
+    return Path(words[0]), flags
+
+
+def _judge(old: Run, new: Run, lesson: Any, quiet: bool) -> None:
+    """Compare both models, say which one to use, and exit with `NOT_BETTER` if it is the old one."""
+    from heed.tasks.prepare import read_valid
+
+    tests = {"corrections": list(lesson.judged_by), "validation": list(read_valid(old.folder))}
+    compared = {name: _compared(old, new, name, rows) for name, rows in tests.items()}
+    for name, (before, after) in compared.items():
+        scores = ", ".join(
+            f"{after.scores[m].name} {before.scores[m].value:.1f} → {after.scores[m].value:.1f}" for m in MEASURED
+        )
+        message(f"{name}, {len(tests[name]):,} lines: {scores}", quiet)
+    decision = lesson.decide(*(after.against_first for _, after in compared.values()))
+    if decision.accepted:
+        message(f"{new.folder} is better: {decision.reason}", quiet)
+        return
+    message(f"{old.folder} stays: {decision.reason}")
+    raise typer.Exit(NOT_BETTER)
+
+
+def _compared(old: Run, new: Run, name: str, rows: list[Any]) -> tuple[Evaluation, Evaluation]:
+    """The scores of both models on some pairs, those of the new one with tests against the old one."""
+    from heed.evaluation.outputs import evaluate_outputs, translated
+    from heed.evaluation.test_set import HeldOut
+
+    test = HeldOut((f"{name}.src", f"{name}.tgt"), rows)
+    systems = [translated(run, test, run.recipe.decoding, quiet=True) for run in (old, new)]
+    before, after = evaluate_outputs(test, systems, old.predictor.languages[1] or None, metrics=MEASURED)
+    return before, after

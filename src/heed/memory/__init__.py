@@ -1,0 +1,8 @@
+"""Translation memories: corrections and other translations by people, which are used again and learned from.
+
+| file        | contents                                                         |
+|-------------|------------------------------------------------------------------|
+| store.py    | the SQLite file: adding units, exact and near matches            |
+| review.py   | units that look wrong: spam, contradictions                      |
+| tmx.py      | writing a memory as TMX, for other programs                      |
+"""

@@ -1,0 +1,56 @@
+"""Review of a translation memory: units that look wrong, for a person to decide.
+
+Corrections come from whoever uses a page. A unit is suspicious if it is empty or a copy on one side, if the output
+checks would flag it as a translation of its source, if it is too short or too long, if it has an address that its
+source does not have, or if the same source has another translation that nobody has rejected.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from heed.decoding.output_checks import Guard
+from heed.memory.store import Unit
+from heed.text.pair_filter import PairFilter, PairFilterConfig
+
+_ADDRESS = re.compile(r"(?:https?://|www\.)\S+|\S+@\S+\.\S+", re.IGNORECASE)
+_FILTER = PairFilterConfig(drop_copies=True, max_length_ratio=4.0)
+"""Stricter than for training data: a person looks at what it finds."""
+
+
+@dataclass(frozen=True)
+class Suspicion:
+    """A unit, and why it is suspicious."""
+
+    unit: Unit
+    reasons: tuple[str, ...]
+
+
+def suspicious(units: Iterable[Unit], guard: Guard) -> Iterator[Suspicion]:
+    """The suspicious units among those that nobody has rejected, in their order."""
+    kept = [unit for unit in units if unit.state != "rejected"]
+    translations: dict[str, set[str]] = defaultdict(set)
+    for unit in kept:
+        translations[unit.source].add(unit.target)
+    for unit in kept:
+        reasons = [*_reasons(unit, guard), *_contradiction(len(translations[unit.source]) - 1)]
+        if reasons:
+            yield Suspicion(unit, tuple(dict.fromkeys(reasons)))
+
+
+def _reasons(unit: Unit, guard: Guard) -> Iterator[str]:
+    reason = PairFilter(_FILTER).reason_to_drop(unit.source, unit.target)
+    if reason is not None:
+        yield reason
+    if unit.source.strip() and unit.target.strip():
+        yield from guard.flags(unit.source, unit.target)
+    if {*_ADDRESS.findall(unit.target)} - {*_ADDRESS.findall(unit.source)}:
+        yield "an address that the source does not have"
+
+
+def _contradiction(others: int) -> Iterator[str]:
+    if others:
+        yield f"{others} other translation{'s' * (others != 1)} of the same source"

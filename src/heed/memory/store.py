@@ -1,0 +1,251 @@
+"""Translation memory: sentences with translations by people, in one SQLite file.
+
+A unit is a source, its translation, and what a model had translated where the unit corrects that. Each has a state:
+"new" until somebody has looked at it, then "approved" or "rejected". A memory may hold several pairs of languages.
+
+The file is in SQLite's write-ahead mode: an addition is complete or absent after a kill or a loss of power, readers do
+not wait for a writer, and several processes may add at once.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from difflib import SequenceMatcher
+from pathlib import Path
+from threading import Lock
+from typing import Any, Literal, get_args
+
+from heed.core.errors import DataError, MissingInputError, StorageError, UsageError
+
+State = Literal["new", "approved", "rejected"]
+FORMAT = 1
+"""Version of the file's tables, SQLite's `user_version`."""
+APPLICATION = 0x68656564
+"""SQLite's `application_id`: "heed"."""
+WAIT = 10.0
+"""Seconds to wait for another process that writes."""
+NUM_CANDIDATES = 40
+"""Units with most trigrams of a source, among which near matches are looked for."""
+MAX_TRIGRAMS = 120
+NEAR = 0.7
+"""Least similarity of a near match."""
+
+_TABLES = f"""
+CREATE TABLE unit (
+    id INTEGER PRIMARY KEY, src_lang TEXT NOT NULL, tgt_lang TEXT NOT NULL, source TEXT NOT NULL, target TEXT NOT NULL,
+    machine TEXT NOT NULL, state TEXT NOT NULL CHECK (state IN {get_args(State)}), created TEXT NOT NULL,
+    UNIQUE (src_lang, tgt_lang, source, target)
+);
+CREATE VIRTUAL TABLE source_trigrams USING fts5 (source, content='unit', content_rowid='id', tokenize='trigram');
+CREATE TRIGGER unit_added AFTER INSERT ON unit BEGIN
+    INSERT INTO source_trigrams (rowid, source) VALUES (new.id, new.source);
+END;
+CREATE TRIGGER unit_deleted AFTER DELETE ON unit BEGIN
+    INSERT INTO source_trigrams (source_trigrams, rowid, source) VALUES ('delete', old.id, old.source);
+END;
+PRAGMA user_version = {FORMAT};
+PRAGMA application_id = {APPLICATION};
+"""
+_COLUMNS = "id, source, target, machine, state, created"
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A translation in a memory."""
+
+    id: int
+    source: str
+    target: str
+    machine: str
+    """What a model had translated; empty if the unit corrects nothing."""
+    state: State
+    created: str
+    """ISO 8601, in UTC."""
+
+
+@dataclass(frozen=True)
+class NearMatch:
+    """A unit whose source is like a text."""
+
+    unit: Unit
+    similarity: float
+    """Of the two sources, from 0 to 1: twice the characters in common, divided by those of both."""
+
+
+class TranslationMemory:
+    """An open memory for one pair of languages. Several threads may use it."""
+
+    def __init__(self, path: Path, languages: tuple[str, str] | None = None, create: bool = False) -> None:
+        """Open a memory, or create one.
+
+        Without `languages`, they are those of its units. Raises UsageError if that is not one pair; MissingInputError;
+        DataError for a file that is not a memory, or that a later version wrote; and StorageError.
+        """
+        self.path = path
+        if not create and not path.is_file():
+            raise MissingInputError(f"{path} does not exist. heed memory import makes a translation memory.")
+        self._lock = Lock()
+        with self._errors():
+            self._connection = sqlite3.connect(
+                path, timeout=WAIT, isolation_level=None, check_same_thread=False, uri=False
+            )
+            try:
+                self._begin()
+                self.languages = languages or self._only_languages()
+            except BaseException:
+                self._connection.close()
+                raise
+
+    def close(self) -> None:
+        """Close the file."""
+        self._connection.close()
+
+    def __len__(self) -> int:
+        """Units of the pair of languages, in any state."""
+        return int(self._one("SELECT count(*) FROM unit WHERE src_lang = ? AND tgt_lang = ?", self.languages)[0])
+
+    def add(self, units: Iterable[tuple[str, str, str]], state: State = "new") -> int:
+        """Add units (source, target, what a model had translated) and return how many are new.
+
+        A pair that is known stays as it is, except that an approval of it counts.
+        """
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        rows = [(*self.languages, source, target, machine, state, now) for source, target, machine in units]
+        with self._transaction() as connection:
+            added = 0
+            for row in rows:
+                cursor = connection.execute(
+                    "INSERT INTO unit (src_lang, tgt_lang, source, target, machine, state, created) "
+                    "VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING", row,
+                )  # fmt: skip
+                added += cursor.rowcount
+                if not cursor.rowcount and state == "approved":
+                    connection.execute(
+                        "UPDATE unit SET state = 'approved' "
+                        "WHERE src_lang = ? AND tgt_lang = ? AND source = ? AND target = ?", row[:4],
+                    )  # fmt: skip
+        return added
+
+    def set_state(self, ids: Sequence[int], state: State) -> int:
+        """Approve or reject units, and return how many there are with these ids."""
+        with self._transaction() as connection:
+            return sum(
+                connection.execute(
+                    "UPDATE unit SET state = ? WHERE id = ? AND src_lang = ? AND tgt_lang = ?",
+                    (state, id, *self.languages),
+                ).rowcount
+                for id in ids
+            )  # fmt: skip
+
+    def units(self, *states: State) -> Iterator[Unit]:
+        """The units in these states (none given: in all), in the order in which they were added."""
+        chosen = states or get_args(State)
+        marks = ", ".join("?" * len(chosen))
+        query = f"SELECT {_COLUMNS} FROM unit WHERE src_lang = ? AND tgt_lang = ? AND state IN ({marks}) ORDER BY id"
+        yield from (_unit(row) for row in self._all(query, (*self.languages, *chosen)))
+
+    def exact(self, source: str) -> Unit | None:
+        """The latest unit of a source that was not rejected; an approved one comes before a new one."""
+        row = self._first(
+            f"SELECT {_COLUMNS} FROM unit WHERE src_lang = ? AND tgt_lang = ? AND source = ? AND state != 'rejected' "
+            "ORDER BY state = 'approved' DESC, id DESC LIMIT 1",
+            (*self.languages, source),
+        )
+        return None if row is None else _unit(row)
+
+    def near(self, source: str, number: int = 3, at_least: float = NEAR) -> list[NearMatch]:
+        """Units whose sources are like a text but not equal to it, the most similar first."""
+        trigrams = list(dict.fromkeys(source[i : i + 3] for i in range(len(source) - 2)))
+        step = -(-len(trigrams) // MAX_TRIGRAMS) or 1
+        if not trigrams:
+            return []
+        query = " OR ".join(f'"{each.replace(chr(34), chr(34) * 2)}"' for each in trigrams[::step] if "\0" not in each)
+        columns = ", ".join(f"unit.{name}" for name in _COLUMNS.split(", "))
+        rows = self._all(
+            f"SELECT {columns} FROM source_trigrams JOIN unit ON unit.id = source_trigrams.rowid "
+            "WHERE source_trigrams MATCH ? AND src_lang = ? AND tgt_lang = ? AND state != 'rejected' "
+            f"ORDER BY rank LIMIT {NUM_CANDIDATES}",
+            (query, *self.languages),
+        )  # fmt: skip
+        matches = [NearMatch(unit, similarity(source, unit.source)) for unit in map(_unit, rows)]
+        near = [match for match in matches if match.similarity >= at_least and match.unit.source != source]
+        return sorted(near, key=lambda match: (-match.similarity, -match.unit.id))[:number]
+
+    # --- SQLite --------------------------------------------------------------------------------------------
+
+    def _begin(self) -> None:
+        """Set the modes, and create the tables of a new file."""
+        version = int(self._connection.execute("PRAGMA user_version").fetchone()[0])
+        application = int(self._connection.execute("PRAGMA application_id").fetchone()[0])
+        tables = int(self._connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0])
+        if tables and application != APPLICATION:
+            raise DataError(f"{self.path} is a database of another program, not a translation memory of heed.")
+        if version > FORMAT:
+            raise DataError(f"{self.path} was written by a later version of heed. Update heed to use it.")
+        self._connection.execute("PRAGMA journal_mode = WAL")
+        self._connection.execute("PRAGMA synchronous = FULL")
+        if not tables:
+            with self._transaction() as connection:
+                for statement in _statements(_TABLES):
+                    connection.execute(statement)
+
+    def _only_languages(self) -> tuple[str, str]:
+        pairs = self._connection.execute("SELECT DISTINCT src_lang, tgt_lang FROM unit ORDER BY 1, 2").fetchall()
+        if len(pairs) != 1:
+            listed = ", ".join(f"{src} to {tgt}" for src, tgt in pairs) or "no language"
+            raise UsageError(f"{self.path} has {listed}: name the languages with --src-lang and --tgt-lang.")
+        [(src, tgt)] = pairs
+        return src, tgt
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        with self._errors(), self._lock:
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._connection
+            except BaseException:
+                self._connection.execute("ROLLBACK")
+                raise
+            self._connection.execute("COMMIT")
+
+    def _all(self, query: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
+        with self._errors(), self._lock:
+            return self._connection.execute(query, values).fetchall()
+
+    def _first(self, query: str, values: Sequence[object]) -> tuple[Any, ...] | None:
+        return next(iter(self._all(query, values)), None)
+
+    def _one(self, query: str, values: Sequence[object]) -> tuple[Any, ...]:
+        return self._all(query, values)[0]
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.OperationalError as error:
+            raise StorageError(f"{self.path}: {error}.") from error
+        except sqlite3.DatabaseError as error:
+            raise DataError(f"{self.path} is not a translation memory, or is damaged: {error}.") from error
+
+
+def _unit(row: tuple[Any, ...]) -> Unit:
+    return Unit(*row)
+
+
+def similarity(a: str, b: str) -> float:
+    """Twice the characters in common, divided by those of both: from 0 to 1."""
+    return SequenceMatcher(None, a, b, autojunk=False).ratio()
+
+
+def _statements(script: str) -> Iterator[str]:
+    """The statements of a script."""
+    statement = ""
+    for line in script.splitlines(keepends=True):
+        statement += line
+        if sqlite3.complete_statement(statement):
+            yield statement
+            statement = ""

@@ -1,0 +1,121 @@
+"""`heed learn`: a model learns from corrections, is judged by others, and replaces the old one only if it is better."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command import Result, call
+from toy import pairs
+
+from heed.core.errors import DataError, UsageError
+from heed.memory.store import TranslationMemory
+from heed.metrics.significance import Comparison
+from heed.run import Run
+from heed.tasks.prepare import read_valid
+from heed.tasks.translation import corrections
+from heed.tasks.translation.corrections import Decision, Lesson, split
+
+CORRECTIONS = pairs(200, seed=5, longest=7)
+
+
+def lines(folder: Path, name: str) -> list[str]:
+    return (folder / name).read_text(encoding="utf-8").splitlines()
+
+
+def learn(run: Path, tmp_path: Path, *words: Any) -> Result:
+    memory = TranslationMemory(tmp_path / "team.memory", ("aa", "bb"), create=True)
+    memory.add([(src, tgt, "") for src, tgt in CORRECTIONS], "approved")
+    memory.add([("a source that nobody approved", "x", "")])
+    memory.close()
+    limits = ("--max-steps", 2, "--training.eval_every=2", "--training.save_every=2", "--threads", 1)
+    return call("learn", run, "--memory", tmp_path / "team.memory", "--out", tmp_path / "new", *limits, *words)
+
+
+def test_a_model_that_is_not_better_does_not_replace_the_old_one(translator: Path, tmp_path: Path) -> None:
+    result = learn(translator, tmp_path, "--training.lr=1e-9")
+    assert result.code == 3, result.err
+    assert f"{translator} stays: it is not better on the corrections: chrF" in result.err
+    new, lesson = Run(tmp_path / "new"), tmp_path / "new.lesson"
+    assert new.corpus["init"] == translator.name
+    assert [part.src for part in new.recipe.data.parts] == [str(lesson / "learned.src")]
+    learned, replayed = set(lines(lesson, "learned.src")), set(lines(lesson, "replay.src"))
+    judged = {src for src, _ in split(CORRECTIONS).judged_by}
+    assert judged and judged.isdisjoint(learned | replayed | set(lines(lesson, "valid.src")))
+    assert "a source that nobody approved" not in learned
+    old = {src for src, _ in read_valid(translator)} - judged
+    assert old <= set(lines(lesson, "valid.src"))
+    assert replayed <= set(lines(Path(Run(translator).recipe.data.src).parent, "train.aa"))
+
+
+def test_a_better_model_is_named(translator: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    compared: list[Any] = []
+
+    def accept(*comparisons: Any) -> Decision:
+        compared.extend(comparisons)
+        return Decision(True, "chrF +9.9")
+
+    monkeypatch.setattr(Lesson, "decide", staticmethod(accept))
+    result = learn(translator, tmp_path)
+    assert result.code == 0, result.err
+    assert f"{tmp_path / 'new'} is better: chrF +9.9" in result.err
+    assert [each.keys() for each in compared] == [{"bleu", "chrf"}] * 2
+
+
+def test_a_source_keeps_its_part_whatever_is_added() -> None:
+    first, more = split(CORRECTIONS), split([*pairs(300, seed=6, longest=7), *reversed(CORRECTIONS)])
+    for name in ("learned", "chosen_by", "judged_by"):
+        assert {*getattr(first, name)} <= {*getattr(more, name)}
+    assert len(first.learned) + len(first.chosen_by) + len(first.judged_by) == 200
+    assert 20 < len(first.judged_by) < 60
+    twice = split([*CORRECTIONS, *((src, "another") for src, _ in CORRECTIONS)])
+    assert {src for src, _ in twice.judged_by}.isdisjoint(src for src, _ in twice.learned)
+    with pytest.raises(DataError, match="50 sources have an approved translation, and learning from them needs 100"):
+        split(CORRECTIONS[:50])
+
+
+def test_corrections_are_a_quarter_of_an_epoch_and_old_pairs_are_drawn_without_their_order(
+    translator: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data, lesson = Run(translator).recipe.data, split(CORRECTIONS)
+    monkeypatch.setattr(corrections, "LEAST_REPLAY", 50)
+    monkeypatch.setattr(corrections, "REPLAY", 1)
+    table = lesson.write(tmp_path / "a", data, translator, seed=1)
+    replayed = lines(tmp_path / "a", "replay.src")
+    assert len(replayed) == max(50, len(lesson.learned))
+    [part] = table["parts"]
+    assert part["repeat"] == max(1, round(len(replayed) / 3 / len(lesson.learned)))
+    old = list(zip(replayed, lines(tmp_path / "a", "replay.tgt"), strict=True))
+    monkeypatch.setattr(corrections, "_old_pairs", lambda *_: reversed(old))
+    lesson.write(tmp_path / "b", data, translator, seed=1)
+    assert lines(tmp_path / "b", "replay.src") == replayed
+    with pytest.raises(UsageError, match="does not work with tags"):
+        lesson.write(tmp_path / "c", data.model_copy(update={"tag": "bt"}), translator, seed=1)
+
+
+@pytest.mark.parametrize(
+    "gain, p_gain, change, p_change, accepted, reason",
+    [
+        (2.0, 0.01, -0.1, 0.6, True, "chrF +2.0 on the corrections, p = 0.010"),
+        (2.0, 0.20, 1.0, 0.01, False, "it is not better on the corrections: chrF +2.0, p = 0.200"),
+        (-2.0, 0.01, 1.0, 0.01, False, "it is not better on the corrections: chrF -2.0, p = 0.010"),
+        (2.0, 0.01, -1.0, 0.01, False, "it is worse on the old validation data: bleu -1.0, p = 0.010"),
+        (2.0, None, 0.0, 1.0, False, "it is not better on the corrections: chrF +2.0, p = 1.000"),
+    ],
+)
+def test_the_decision_asks_for_a_gain_and_no_loss(
+    gain: float, p_gain: float | None, change: float, p_change: float, accepted: bool, reason: str
+) -> None:
+    on_corrections = {"bleu": Comparison(0.0, None, 1.0), "chrf": Comparison(gain, None, p_gain)}
+    on_validation = {"bleu": Comparison(change, None, p_change), "chrf": Comparison(0.0, None, 1.0)}
+    assert Lesson.decide(on_corrections, on_validation) == Decision(accepted, reason)
+
+
+def test_wrong_calls_are_refused(translator: Path, bigram: Path, tmp_path: Path) -> None:
+    result = call("learn", "--model.d_model=8", "--memory", tmp_path / "m", "--out", tmp_path / "new")
+    assert (result.code, "name the run before any keys" in result.err) == (2, True)
+    result = call("learn", translator, "--memory", tmp_path / "none", "--out", tmp_path / "new")
+    assert (result.code, "none does not exist" in result.err) == (66, True)
+    assert call("learn", bigram, "--memory", tmp_path / "none", "--out", tmp_path / "new").code == 2
+    assert not (tmp_path / "new").exists()

@@ -1,0 +1,73 @@
+"""`heed memory`: translations by people go in, are reviewed, are found, and come out for other programs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from command import call
+
+from heed.memory.store import TranslationMemory
+from heed.text.readers import CorpusFiles, read_pairs
+
+PAIRS = [
+    ("Press the green button.", "Drücken Sie den grünen Knopf."),
+    ("Press the red button.", "Drücken Sie den roten Knopf."),
+    ("Press the red button.", "Roten Knopf drücken & halten."),
+    ("Close the door.", "Kaufen Sie auf https://spam.example billig ein!"),
+    ("Open the door slowly.", "Open the door slowly."),
+]
+LANGUAGES = ("--src-lang", "en", "--tgt-lang", "de")
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Path:
+    table = tmp_path / "old.tsv"
+    table.write_text("".join(f"{src}\t{tgt}\n" for src, tgt in PAIRS))
+    result = call("memory", "import", tmp_path / "team.memory", table, *LANGUAGES)
+    assert result.code == 0, result.err
+    assert "5 of 5 translations are new; it has 5" in result.err
+    return tmp_path / "team.memory"
+
+
+def test_what_looks_wrong_is_shown_with_the_reasons_and_the_rest_can_be_approved(memory: Path) -> None:
+    result = call("memory", "review", memory, "--approve-rest")
+    lines = [line.split("\t") for line in result.out.splitlines()]
+    assert [(line[0], line[1]) for line in lines] == [
+        ("2", "1 other translation of the same source"), ("3", "1 other translation of the same source"),
+        ("4", "an address that the source does not have"), ("5", "copy"),
+    ]  # fmt: skip
+    assert lines[0][2:] == list(PAIRS[1])
+    assert "5 translations, 4 of them not reviewed" in result.err
+    result = call("memory", "review", memory, "--reject", 3, "--reject", 4, "--approve", 5, "--approve-rest")
+    assert (result.out, "3 translations, 0 of them not reviewed" in result.err) == ("", True)
+    states = {unit.id: unit.state for unit in TranslationMemory(memory).units()}
+    assert states == {1: "approved", 2: "approved", 3: "rejected", 4: "rejected", 5: "approved"}
+
+
+@pytest.mark.parametrize("suffix", [".tmx", ".tsv"])
+def test_exported_translations_are_read_as_they_were(memory: Path, tmp_path: Path, suffix: str) -> None:
+    assert call("memory", "review", memory, "--reject", 4).code == 0
+    out = tmp_path / f"out{suffix}"
+    assert call("memory", "export", memory, "--out", out).code == 0
+    kept = [pair for pair in PAIRS if "spam" not in pair[1]]
+    assert list(read_pairs(CorpusFiles(pairs=out, src_lang="en", tgt_lang="de"))) == kept
+    assert call("memory", "import", tmp_path / "again.memory", out, *LANGUAGES, "--approved").code == 0
+    assert [(unit.source, unit.target) for unit in TranslationMemory(tmp_path / "again.memory").units()] == kept
+
+
+def test_a_source_is_found_exactly_and_nearly(memory: Path) -> None:
+    result = call("memory", "find", memory, "Press the green button.")
+    similarities, sources, _ = zip(*(line.split("\t") for line in result.out.splitlines()), strict=True)
+    assert sources == (PAIRS[0][0], PAIRS[1][0], PAIRS[1][0])
+    assert similarities[0] == "1.00" and 0.7 < float(similarities[1]) < 1
+
+
+def test_mistakes_are_refused(memory: Path, tmp_path: Path) -> None:
+    result = call("memory", "review", memory, "--reject", 99)
+    assert (result.code, "has no unit with one of the ids 99" in result.err) == (2, True)
+    result = call("memory", "export", memory, "--out", tmp_path / "out.docx")
+    assert (result.code, "a .tmx or a .tsv file" in result.err) == (2, True)
+    result = call("memory", "find", memory, "x", "--src-lang", "en")
+    assert (result.code, "given together" in result.err) == (2, True)
+    assert call("memory", "find", tmp_path / "none", "x").code == 66

@@ -1,0 +1,136 @@
+"""The translation memory: what is added is found again, exactly and nearly, by every process and after a kill."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from heed.core.errors import DataError, MissingInputError, StorageError, UsageError
+from heed.memory import store
+from heed.memory.store import TranslationMemory, similarity
+
+EN_DE = ("en", "de")
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> TranslationMemory:
+    return TranslationMemory(tmp_path / "team.memory", EN_DE, create=True)
+
+
+def test_the_latest_unit_of_a_source_is_the_exact_match_and_an_approved_one_comes_first(
+    memory: TranslationMemory,
+) -> None:
+    assert memory.add([("A dog.", "Ein Hund.", "Hund."), ("A cat.", "Eine Katze.", "")]) == 2
+    assert memory.add([("A dog.", "Ein Dackel.", "")]) == 1
+    found = memory.exact("A dog.")
+    assert found is not None and (found.target, found.state, found.machine) == ("Ein Dackel.", "new", "")
+    assert memory.add([("A dog.", "Ein Hund.", "")], "approved") == 0, "known, and approved now"
+    found = memory.exact("A dog.")
+    assert found is not None and (found.target, found.state, found.machine) == ("Ein Hund.", "approved", "Hund.")
+    assert memory.set_state([found.id], "rejected") == 1
+    assert memory.exact("A dog.").target == "Ein Dackel."  # type: ignore[union-attr]
+    assert memory.exact("a dog.") is None
+    assert [unit.target for unit in memory.units("rejected")] == ["Ein Hund."]
+    assert len(memory) == 3
+
+
+def test_near_matches_are_like_the_source_and_the_most_similar_come_first(memory: TranslationMemory) -> None:
+    sources = ["Press the green button.", "Press the red button.", "Open the door.", 'Press "OK" now.']
+    memory.add([(source, source.upper(), "") for source in sources])
+    near = memory.near("Press the green button twice.")
+    assert [match.unit.source for match in near] == sources[:2]
+    assert near[0].similarity == similarity("Press the green button twice.", sources[0]) > near[1].similarity > 0.7
+    assert memory.near(sources[0], number=1)[0].unit.source == sources[1], "an equal source is no near match"
+    assert memory.near('Press "OK" now!')[0].unit.source == sources[3]
+    assert memory.near("OK") == memory.near("") == memory.near("Quite another sentence.") == []
+    memory.add([("緑のボタンを押してください。", "x", "")])
+    assert [match.unit.target for match in memory.near("赤のボタンを押してください。")] == ["x"]
+    memory.set_state([1], "rejected")
+    assert [match.unit.source for match in memory.near("Press the green button twice.")] == sources[1:2]
+
+
+def test_similarity_is_twice_what_is_in_common_over_both_lengths() -> None:
+    assert similarity("abcd", "abxd") == 2 * 3 / 8
+    assert (similarity("", ""), similarity("ab", ""), similarity("ab", "ab")) == (1.0, 0.0, 1.0)
+
+
+def test_pairs_of_languages_are_apart_and_the_only_one_need_not_be_named(tmp_path: Path) -> None:
+    path = tmp_path / "team.memory"
+    TranslationMemory(path, EN_DE, create=True).add([("A dog.", "Ein Hund.", "")])
+    assert TranslationMemory(path).languages == EN_DE
+    french = TranslationMemory(path, ("en", "fr"))
+    assert french.exact("A dog.") is None and len(french) == 0
+    assert french.set_state([1], "approved") == 0
+    french.add([("A dog.", "Un chien.", "")])
+    with pytest.raises(UsageError, match="has en to de, en to fr: name the languages"):
+        TranslationMemory(path)
+
+
+def test_several_connections_add_at_once_without_loss(tmp_path: Path) -> None:
+    path = tmp_path / "team.memory"
+    memories = [TranslationMemory(path, EN_DE, create=True) for _ in range(4)]
+
+    def add(number: int) -> int:
+        return memories[number % 4].add([(f"source {number}", f"target {number}", "")])
+
+    with ThreadPoolExecutor(8) as pool:
+        assert sum(pool.map(add, range(80))) == 80
+    assert {unit.source for unit in memories[0].units()} == {f"source {n}" for n in range(80)}
+
+
+def test_a_kill_within_an_addition_leaves_what_was_added_before(tmp_path: Path) -> None:
+    path = tmp_path / "team.memory"
+    TranslationMemory(path, EN_DE, create=True).add([("kept", "kept", "")])
+    child = os.fork()
+    if child == 0:
+        memory = TranslationMemory(path, EN_DE)
+        with memory._transaction() as connection:
+            for n in range(1000):
+                values = (*EN_DE, f"lost {n}", "x", "", "new", "")
+                connection.execute(
+                    "INSERT INTO unit (src_lang, tgt_lang, source, target, machine, state, created) "
+                    "VALUES (?, ?, ?, ?, ?, ?, ?)", values,
+                )  # fmt: skip
+            os.kill(os.getpid(), signal.SIGKILL)
+    _, status = os.waitpid(child, 0)
+    assert os.WTERMSIG(status) == signal.SIGKILL
+    memory = TranslationMemory(path)
+    assert [unit.source for unit in memory.units()] == ["kept"]
+    assert memory.near("lost 17") == []
+    assert memory.add([("after", "after", "")]) == 1
+
+
+def test_other_files_are_refused_and_stay_as_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(MissingInputError, match="heed memory import"):
+        TranslationMemory(tmp_path / "none", EN_DE)
+    assert not (tmp_path / "none").exists()
+    text = tmp_path / "notes.txt"
+    text.write_text("not a database, " * 100)
+    with pytest.raises(DataError, match="not a translation memory"):
+        TranslationMemory(text, EN_DE)
+    assert text.read_text() == "not a database, " * 100
+    other = sqlite3.connect(tmp_path / "other.db")
+    other.execute("CREATE TABLE mine (x)")
+    other.commit()
+    with pytest.raises(DataError, match="of another program"):
+        TranslationMemory(tmp_path / "other.db", EN_DE)
+    path = tmp_path / "later.memory"
+    TranslationMemory(path, EN_DE, create=True).close()
+    monkeypatch.setattr(store, "FORMAT", 0)
+    with pytest.raises(DataError, match="later version"):
+        TranslationMemory(path, EN_DE)
+
+
+def test_a_memory_that_stays_locked_is_an_error_after_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store, "WAIT", 0.1)
+    path = tmp_path / "team.memory"
+    first = TranslationMemory(path, EN_DE, create=True)
+    second = TranslationMemory(path, EN_DE)
+    with first._transaction(), pytest.raises(StorageError, match="locked"):
+        second.add([("a", "b", "")])
+    assert second.add([("a", "b", "")]) == 1
