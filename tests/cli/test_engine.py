@@ -103,6 +103,24 @@ def test_pytorch_translates_as_many_batches_at_once_as_it_is_given_threads(
         torch.set_num_threads(threads)
 
 
+def test_pytorch_next_to_the_engine_computes_with_one_thread_where_more_do_not_help(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch = pytest.importorskip("torch")
+    monkeypatch.setattr("heed.nn.device.faster_threads", lambda model, available: 1)
+    threads = torch.get_num_threads()
+    try:
+        torch.set_num_threads(2)
+        assert Compute().load(run).engine is not None
+        assert torch.get_num_threads() == 1
+        torch.set_num_threads(2)
+        converted = open_converted(run, None, "float32", 0)
+        converted.word_links([("ba ce", "ba ce")])
+        assert torch.get_num_threads() == 1
+    finally:
+        torch.set_num_threads(threads)
+
+
 @pytest.mark.parametrize("file", ["heed.json", "model.bin", "shared_vocabulary.json"])
 def test_a_damaged_conversion_is_not_used(run: Path, file: str) -> None:
     path = run / FOLDER / file

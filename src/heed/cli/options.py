@@ -92,7 +92,7 @@ class Compute:
 
         use_threads(self.threads)
         predictor = heed.load(folder, self.device, self.precision, num_workers=self.threads, **combined)
-        if predictor.engine is None and (not self.threads or predictor.can("translate")):
+        if not self.threads or predictor.can("translate"):
             use_threads(faster_threads(predictor.run.blank_model, self.threads or num_threads()))
         return predictor
 
