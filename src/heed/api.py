@@ -46,7 +46,8 @@ def load(
         tag: The tag before each source, for a run trained with tags; None for the default of its recipe.
         members: External models, tasks, attentions, tokenizers and metrics that the run needs.
         engine: What translates: "auto" (CTranslate2 where it can, else PyTorch), "torch" or "ctranslate2".
-        num_workers: Batches that CTranslate2 translates at the same time, each with one thread (0: one for each CPU).
+        num_workers: Threads that translate (0: one for each CPU). CTranslate2 uses one for a batch, PyTorch as many as
+            `torch.get_num_threads()`.
 
     The runs of an ensemble, and `lm`, must have this run's vocabulary. The number of CPU threads is PyTorch's own
     (`torch.set_num_threads`).

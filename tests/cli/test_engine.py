@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,10 +17,11 @@ from command import call
 from serving import serving
 
 import heed
+from heed.cli.options import Compute
 from heed.core.errors import UsageError
 from heed.core.own_files import SMALL
 from heed.decoding.ctranslate2_engine import FOLDER
-from heed.decoding.options import Request
+from heed.decoding.options import Request, SearchOptions
 from heed.run import Run
 from heed.tasks import open_converted
 
@@ -72,6 +74,51 @@ def test_a_server_answers_with_the_engine_as_with_pytorch(run: Path) -> None:
     assert answers == expected
     assert num_requests == len(lines) + 1
     assert detailed["sentences"][0]["hypotheses"][0]["tokens"], "tokens need log-probabilities"
+
+
+def test_pytorch_translates_as_many_batches_at_once_as_it_is_given_threads(
+    translator: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch = pytest.importorskip("torch")
+    lines, greedy = ["ba ce di", "ce", "di fo gu ba", "fo", "ba", "gu gu"], SearchOptions(beam_size=1, batch_size=1)
+    expected = heed.load(translator, engine="torch", num_workers=1).translate(lines, greedy)
+    monkeypatch.setattr("heed.nn.device.faster_threads", lambda model, available: 1)  # more threads do not help
+    threads = torch.get_num_threads()
+    try:
+        loaded: Any = Compute(threads=3).load(translator, engine="torch")
+        assert torch.get_num_threads() == 1
+        three, search = threading.Barrier(3, timeout=60), loaded.translator.search_in_batches
+
+        def together(*given: Any) -> Any:
+            three.wait()
+            return search(*given)
+
+        monkeypatch.setattr(loaded.translator, "search_in_batches", together)
+        assert loaded.translate(lines, greedy) == expected
+        torch.set_num_threads(2)  # a product's threads are the user's choice
+        three = threading.Barrier(1)
+        assert loaded.translate(lines, greedy) == expected
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(threads)
+
+
+def test_pytorch_next_to_the_engine_computes_with_one_thread_where_more_do_not_help(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch = pytest.importorskip("torch")
+    monkeypatch.setattr("heed.nn.device.faster_threads", lambda model, available: 1)
+    threads = torch.get_num_threads()
+    try:
+        torch.set_num_threads(2)
+        assert Compute().load(run).engine is not None
+        assert torch.get_num_threads() == 1
+        torch.set_num_threads(2)
+        converted = open_converted(run, None, "float32", 0)
+        converted.word_links([("ba ce", "ba ce")])
+        assert torch.get_num_threads() == 1
+    finally:
+        torch.set_num_threads(threads)
 
 
 @pytest.mark.parametrize("file", ["heed.json", "model.bin", "shared_vocabulary.json"])

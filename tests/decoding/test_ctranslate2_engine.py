@@ -129,26 +129,27 @@ def test_greedy_outputs_are_cut_off_and_do_not_repeat_as_in_pytorch(changes: dic
     assert_equal(ours.translate(LINES, options), oracle.translate(LINES, options))
 
 
-def test_threads_give_what_one_gives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ours, _ = pair_of("transformer", tmp_path, num_workers=2)
-    expected = ours.translate(LINES, GREEDY)
-    monkeypatch.setattr("heed.decoding.line_translator.PART", 3)
+@pytest.mark.parametrize("options", [GREEDY, BEAM], ids=["greedy", "beam"])
+def test_threads_give_what_one_gives(options: SearchOptions, tmp_path: Path) -> None:
+    ours, oracle = pair_of("transformer", tmp_path, num_workers=2)
+    expected = ours.translate(LINES, options)
     searched: list[int] = []
 
     def search(requests: Sequence[Request], options: SearchOptions) -> dict[Request, Hypothesis]:
         searched.append(len(requests))
         return ours._searcher(requests, options)
 
-    assert_equal(ours.searched_by(search, num_threads=3).translate(LINES, GREEDY), expected)
+    small = options.model_copy(update={"batch_size": 3})
+    assert_equal(ours.searched_by(search, num_threads=3).translate(LINES, small), expected)
     assert len(searched) > 1
     assert max(searched) == 3
+    assert_equal(oracle.searched_by(oracle.search_in_batches, num_threads=2).translate(LINES, small), expected)
 
 
-def test_an_error_of_one_thread_ends_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_of_one_thread_ends_the_others(tmp_path: Path) -> None:
     ours, _ = pair_of("transformer", tmp_path)
-    monkeypatch.setattr("heed.decoding.line_translator.PART", 1)
     with pytest.raises(AssertionError, match="PyTorch was asked"):
-        ours.searched_by(refused, num_threads=2).translate(LINES, GREEDY)
+        ours.searched_by(refused, num_threads=2).translate(LINES, GREEDY.model_copy(update={"batch_size": 1}))
 
 
 @pytest.mark.parametrize(

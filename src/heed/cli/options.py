@@ -83,14 +83,17 @@ class Compute:
     device: Device = "cpu"
 
     def load(self, folder: Path, **combined: Any) -> Predictor:
-        """Open a run folder, and set the number of threads: the given one, or the fastest for this model."""
+        """Open a run folder, and set the number of threads in a product: the fastest for this model.
+
+        With a given number it is that one, except for a translator, which translates several batches at once instead.
+        """
         import heed
         from heed.nn.device import faster_threads
 
         use_threads(self.threads)
         predictor = heed.load(folder, self.device, self.precision, num_workers=self.threads, **combined)
-        if not self.threads and predictor.engine is None:
-            use_threads(faster_threads(predictor.run.blank_model, num_threads()))
+        if not self.threads or predictor.can("translate"):
+            use_threads(faster_threads(predictor.run.blank_model, self.threads or num_threads()))
         return predictor
 
 

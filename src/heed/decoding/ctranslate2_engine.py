@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from threading import Lock
 from typing import Literal
@@ -180,8 +181,8 @@ class CTranslate2Engine:
         for request, result in zip(rows, results, strict=True):
             if any(not self._never.isdisjoint(pieces) for pieces in result.hypotheses):
                 continue
-            ended = zip(result.hypotheses, result.scores, strict=True)
-            best = [self._hypothesis(*each, alpha, penalty) for each in ended][: options.num_searched]
+            ended = islice(zip(result.hypotheses, result.scores, strict=True), options.num_searched)
+            best = [self._hypothesis(*each, alpha, penalty) for each in ended]
             limit = options.limit(len(request.source))
             if all(len(hypothesis.ids) < limit for hypothesis in best):
                 searched[request] = best
@@ -219,11 +220,11 @@ class CTranslate2Engine:
         return is_free and max(length + 1, options.limit(length) + 1) <= self.num_positions
 
     def _source(self, request: Request) -> list[str]:
-        return [*(self._pieces[id] for id in request.source), self._pieces[EOS_ID]]
+        return [*map(self._pieces.__getitem__, request.source), self._pieces[EOS_ID]]
 
     def _hypothesis(self, pieces: Sequence[str], score: float, alpha: float, penalty: LengthPenalty) -> Hypothesis:
         """From CTranslate2's score, log P(y) / |y|^α."""
-        ids, length = tuple(self._ids[piece] for piece in pieces), len(pieces) + 1
+        ids, length = tuple(map(self._ids.__getitem__, pieces)), len(pieces) + 1
         log_prob = score * length**alpha
         return Hypothesis(ids, log_prob, log_prob / penalty.divisor(length))
 

@@ -26,9 +26,6 @@ from heed.text.normalise import Normaliser
 from heed.text.tokenizers import LineEnd, Tokenizer
 from heed.text.vocabulary import UNK_ID
 
-PART = 256
-"""Lines that one of several threads translates at once."""
-
 
 class LineTranslator:
     """Tokenizers, normaliser and output checks around a search. `src_tokenizer` is None for a language model."""
@@ -45,12 +42,15 @@ class LineTranslator:
         self.before_source = list(before_source)
         self.detokenizer = Detokenizer(tgt_tokenizer, line_end)
         self._searcher = searcher
-        self._num_threads = 1
+        self._num_threads = self._num_batches = 1
 
-    def searched_by(self, searcher: Searcher, num_threads: int = 1) -> Self:
-        """A copy that uses another searcher, such as the scheduler of a server, in several threads for many lines."""
+    def searched_by(self, searcher: Searcher, num_threads: int = 1, num_batches: int = 1) -> Self:
+        """A copy that uses another searcher, such as the scheduler of a server.
+
+        `num_threads`: in which many lines are searched; each thread takes lines for `num_batches` batches at once.
+        """
         other = copy(self)
-        other._searcher, other._num_threads = searcher, num_threads
+        other._searcher, other._num_threads, other._num_batches = searcher, num_threads, num_batches
         return other
 
     def translate(
@@ -74,14 +74,13 @@ class LineTranslator:
     def _best(self, distinct: Iterable[Request], options: SearchOptions) -> dict[Request, Hypothesis]:
         """The best hypothesis of each request, checked.
 
-        In greedy search, threads check some of many requests while others search. The flagged outputs of a beam are
-        searched again together.
+        Threads check some of many requests while others search. The flagged outputs of all are searched again together.
         """
-        requests = sorted(distinct)
-        if self._num_threads == 1 or options.width > 1 or len(requests) <= PART:
-            return self._searched(options, requests)
+        requests, size = sorted(distinct), self._num_batches * options.batch_size
+        if self._num_threads == 1 or len(requests) <= size:
+            return self._checked(self._searched(options, requests), options)
         requests.sort(key=lambda request: -len(request.source))  # the last to finish are short
-        parts = [requests[first : first + PART] for first in range(0, len(requests), PART)]
+        parts = [requests[first : first + size] for first in range(0, len(requests), size)]
         best: dict[Request, Hypothesis] = {}
         pool = ThreadPoolExecutor(self._num_threads)
         try:
@@ -89,10 +88,11 @@ class LineTranslator:
                 best |= part
         finally:
             pool.shutdown(cancel_futures=True)
-        return best
+        return self._checked(best, options)
 
     def _searched(self, options: SearchOptions, requests: Sequence[Request]) -> dict[Request, Hypothesis]:
-        return self._checked(self._searcher(requests, options), options)
+        """The best hypotheses with their flags."""
+        return self.checks.flagged(self._searcher(requests, options), self._texts)
 
     def _translate_long(
         self, lines: Sequence[str], options: SearchOptions, constraints: Sequence[Constraints] | None
@@ -160,7 +160,7 @@ class LineTranslator:
     def best_of(self, hypotheses: Sequence[Hypothesis], options: SearchOptions) -> Hypothesis:
         """The best hypothesis of one request, with the others as its alternatives."""
         best, *others = self.ranked(hypotheses, options)
-        return replace(best, alternatives=tuple(others))
+        return replace(best, alternatives=tuple(others)) if others else best
 
     def ranked(self, hypotheses: Sequence[Hypothesis], options: SearchOptions) -> list[Hypothesis]:
         """The hypotheses with texts, by score or minimum Bayes risk; only samples may repeat a text."""
@@ -184,12 +184,13 @@ class LineTranslator:
         sources = self.src_tokenizer.decode(self._encode_sources(lines))
         return [self.checks.guard.flags(text, h.text) for text, h in zip(sources, outputs, strict=True)]
 
-    def _checked(self, best: dict[Request, Hypothesis], options: SearchOptions) -> dict[Request, Hypothesis]:
-        """Add flags, replacements and confidences."""
+    def _texts(self, requests: Sequence[Request]) -> list[str]:
         assert self.src_tokenizer is not None
-        texts = self.src_tokenizer.decode([request.source for request in best])
-        sources = dict(zip(best, texts, strict=True))
-        return self.checks.apply(best, sources, options, no_repeat_size(self.tgt_tokenizer), self._searcher)
+        return self.src_tokenizer.decode([request.source for request in requests])
+
+    def _checked(self, best: dict[Request, Hypothesis], options: SearchOptions) -> dict[Request, Hypothesis]:
+        """Add replacements and confidences."""
+        return self.checks.apply(best, self._texts, options, no_repeat_size(self.tgt_tokenizer), self._searcher)
 
 
 def _require_usable(prefix: str, ids: Sequence[int]) -> None:

@@ -29,7 +29,7 @@ import math
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
@@ -64,6 +64,8 @@ NO_REPEAT_CHARACTERS = 8
 Best = dict[Request, Hypothesis]
 Searcher = Callable[[Sequence[Request], SearchOptions], Best]
 """Searches the best hypothesis of each request, with its alternatives."""
+Texts = Callable[[Sequence[Request]], list[str]]
+"""The text of each request's source."""
 Features = tuple[float, float, float, float]
 
 _HYPHEN = re.compile(r"(?<=\w)[-\u2010-\u2015](?=\w)")
@@ -141,6 +143,10 @@ class _Limit:
 _BETWEEN_SIGNS = _Limit(1, 1, 2)
 _WORDS = (_Limit(1, 1, 3), _Limit(2, 3, 2), _Limit(4, MAX_PERIOD, 1))
 _CHARACTERS = (_Limit(1, 1, 7), _Limit(2, MAX_PERIOD, 4))
+_FEWEST_REPEATED, _FEWEST_REPEATED_CHARACTERS = (
+    min(limit.times * limit.shortest for limit in limits) for limits in ((_BETWEEN_SIGNS, *_WORDS), _CHARACTERS)
+)
+"""Units that occur before, in the shortest text that exceeds one of these limits."""
 _TWICE = _Limit(1, MAX_PERIOD, 1)
 _TWICE_UNSEPARATED = _Limit(2, MAX_PERIOD, 1)
 """Of scripts without word separators: one character may occur twice in a word, and two are as long as a word."""
@@ -157,13 +163,18 @@ def is_loop(source: str, output: str) -> bool:
     "es tut mir leid". Groups of digits that form one number in the source count as one word.
     """
     words = _words(output, source)
-    loops = [run for phrase in _split_at_signs(words) for run in _BETWEEN_SIGNS.exceeded(phrase)]
-    loops += [run for limit in _WORDS for run in limit.exceeded(_bare(words))]
+    bare = _bare(words)
+    loops: list[tuple[int, int]] = []
+    if len(bare) - len(set(bare)) >= _FEWEST_REPEATED:
+        loops = [run for phrase in _split_at_signs(words) for run in _BETWEEN_SIGNS.exceeded(phrase)]
+        loops += [run for limit in _WORDS for run in limit.exceeded(bare)]
     allowed = _repetitions(source) if loops else []
     if any(all(n > times or length > _LONGER * short + 1 for short, times in allowed) for length, n in loops):
         return True
     return any(
-        times > limit.most(_long_words(source)) for limit in _CHARACTERS if (times := limit.most(_long_words(output)))
+        times > limit.most(_repetitive_words(source))
+        for limit in _CHARACTERS
+        if (times := limit.most(_repetitive_words(output)))
     )
 
 
@@ -180,9 +191,12 @@ def _repetitions(source: str) -> list[tuple[int, int]]:
 
 def _words(text: str, source: str) -> list[str]:
     """The words with their punctuation; adjacent groups of digits are joined if they form one number in the source."""
+    split = text.split()
+    if not any(map(str.isdigit, split)):
+        return split
     numbers = ["".join(filter(str.isdigit, number)) for number in _NUMBER.findall(source)]
     words: list[str] = []
-    for are_digits, group in groupby(text.split(), str.isdigit):
+    for are_digits, group in groupby(split, str.isdigit):
         parts = list(group)
         joined = "".join(parts)
         words += [joined] if are_digits and any(joined in number for number in numbers) else parts
@@ -204,9 +218,9 @@ def _split_at_signs(words: Sequence[str]) -> list[list[str]]:
     return [_bare(phrase) for phrase in phrases]
 
 
-def _long_words(text: str) -> list[str]:
-    """Words in which a character can occur too often; in scripts without word separators, sentences."""
-    return [word for word in text.split() if len(word) > 7]
+def _repetitive_words(text: str) -> list[str]:
+    """Words in which characters can occur too often; in scripts without word separators, sentences."""
+    return [word for word in text.split() if len(word) - len(set(word)) >= _FEWEST_REPEATED_CHARACTERS]
 
 
 def _is_copy(source: str, output: str) -> bool:
@@ -221,17 +235,28 @@ def _translatable(text: str) -> list[str]:
 
     In a text all in capitals every word counts; without word separators each character is a word.
     """
-    words = [part for word in text.split() for part in (word if any(map(is_unseparated, word)) else [word])]
-    words = [word for word in map(_strip_signs, words) if word and not any(c.isdigit() or c in "@/._:" for c in word)]
+    words = text.split()
+    if not text.isascii():
+        words = [part for word in words for part in (word if any(map(is_unseparated, word)) else [word])]
+    words = [word for word in map(_strip_signs, words) if word and (word.isalpha() or not _is_address(word))]
     plain = [word for word in words if not word[0].isupper()]
     return plain if plain else [word.lower() for word in words if text.upper() == text]
+
+
+def _is_address(word: str) -> bool:
+    """Whether it is a number or an address."""
+    return any(char.isdigit() or char in "@/._:" for char in word)
 
 
 def _strip_signs(word: str) -> str:
     if word.isalnum():  # most words
         return word
-    inner = [i for i, char in enumerate(word) if not _is_sign(char)]
-    return word[inner[0] : inner[-1] + 1] if inner else ""
+    start, end = 0, len(word)
+    while start < end and _is_sign(word[start]):
+        start += 1
+    while start < end and _is_sign(word[end - 1]):
+        end -= 1
+    return word[start:end]
 
 
 def _is_sign(char: str) -> bool:
@@ -315,52 +340,56 @@ class OutputChecks:
     can_avoid_loops: bool = True
     """Whether the search can be made again without repeated n-grams."""
 
-    def apply(
-        self, best: Best, sources: Mapping[Request, str], options: SearchOptions, no_repeat: int, searcher: Searcher
-    ) -> Best:
-        """The best hypotheses with flags, replacements and confidences.
-
-        `sources`: their texts, needed by the guard. `no_repeat`: see `fallback_searches`.
-        """
-        flags: dict[Request, tuple[str, ...]] = dict.fromkeys(best, ())
-        if self.guard is not None:
-            flags = {request: self.guard.flags(sources[request], best[request].text) for request in best}
-            if options.guard:
-                no_repeat = no_repeat if self.can_avoid_loops else 0
-                best = self._with_replacements(self.guard, best, flags, sources, options, no_repeat, searcher)
-        if self.confidence is None or options.sample:
+    def flagged(self, best: Best, texts: Texts) -> Best:
+        """The hypotheses of the search with their flags."""
+        if self.guard is None:
             return best
-        # Flags are a feature even where they are not shown.
-        return {
-            request: replace(h, confidence=self.confidence.of(replace(h, flags=flags[request])))
-            for request, h in best.items()
-        }
+        flags = zip(
+            best.items(), map(self.guard.flags, texts(list(best)), (h.text for h in best.values())), strict=True
+        )
+        return {request: replace(h, flags=of_text) if of_text else h for (request, h), of_text in flags}
+
+    def apply(self, best: Best, texts: Texts, options: SearchOptions, no_repeat: int, searcher: Searcher) -> Best:
+        """The best hypotheses, which have their flags, with replacements and confidences.
+
+        `no_repeat`: see `fallback_searches`.
+        """
+        flags = {request: hypothesis.flags for request, hypothesis in best.items() if hypothesis.flags}
+        if flags and self.guard is not None and options.guard:
+            no_repeat = no_repeat if self.can_avoid_loops else 0
+            best = best | self._replacements(
+                self.guard, {request: best[request] for request in flags}, texts, options, no_repeat, searcher
+            )
+        if self.confidence is not None and not options.sample:
+            # Flags are a feature even where they are not shown.
+            best = {request: replace(h, confidence=self.confidence.of(h)) for request, h in best.items()}
+        if options.guard:
+            return best
+        return best | {request: replace(best[request], flags=()) for request in flags}
 
     @staticmethod
-    def _with_replacements(
-        guard: Guard, best: Best, flags: Mapping[Request, tuple[str, ...]], sources: Mapping[Request, str],
-        options: SearchOptions, no_repeat: int, searcher: Searcher,
-    ) -> Best:  # fmt: skip
-        """With flags; a flagged hypothesis is replaced by the best one of the beam without a flag, if there is one."""
-        checked, flagged = dict(best), [request for request in best if flags[request]]
+    def _replacements(
+        guard: Guard, flagged: Best, texts: Texts, options: SearchOptions, no_repeat: int, searcher: Searcher
+    ) -> Best:
+        """The best hypothesis of the beam without a flag in place of each flagged one, if there is one."""
+        sources = dict(zip(flagged, texts(list(flagged)), strict=True))
+        replaced: Best = {}
         for fallback, flag in fallback_searches(options, no_repeat):
-            again = [request for request in flagged if not flag or flag in flags[request]]
+            again = [
+                request for request, h in flagged.items() if request not in replaced and (not flag or flag in h.flags)
+            ]
             for request, hypothesis in searcher(again, fallback).items():
                 for other in (hypothesis, *hypothesis.alternatives):
                     if other.finished and not guard.flags(sources[request], other.text):
-                        checked[request] = _replaced(best[request], other, options.nbest)
+                        replaced[request] = _replaced(flagged[request], other, options.nbest)
                         break
-            flagged = [request for request in flagged if not checked[request].fallback]
-        return {
-            request: hypothesis if hypothesis.flags == flags[request] else replace(hypothesis, flags=flags[request])
-            for request, hypothesis in checked.items()
-        }
+        return replaced
 
 
 def _replaced(best: Hypothesis, chosen: Hypothesis, nbest: int) -> Hypothesis:
     """A hypothesis in place of the best, which becomes the first of the alternatives."""
-    others = [replace(h, alternatives=()) for h in (best, *best.alternatives) if h.text != chosen.text]
-    return replace(chosen, alternatives=tuple(others[: nbest - 1]), fallback=True)
+    others = [replace(h, alternatives=(), flags=()) for h in (best, *best.alternatives) if h.text != chosen.text]
+    return replace(chosen, alternatives=tuple(others[: nbest - 1]), flags=best.flags, fallback=True)
 
 
 def no_repeat_size(tokenizer: Tokenizer) -> int:

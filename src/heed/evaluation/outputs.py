@@ -59,7 +59,7 @@ def translated_by_ensemble(
     """Translations by an ensemble of several runs. Raises UsageError if their vocabularies differ."""
     first, *others = runs
     message(f"translating {test.label} with an ensemble of {len(runs)} runs", quiet)
-    translator = first.task_type.predictor(first, Combination(others)).translator
+    translator = first.task_type.predictor(first, Combination(others)).line_translator(with_tokens=False)
     hypotheses = translator.translate(test.sources, options or first.recipe.decoding)
     return System(f"ensemble of {len(runs)}", [each.text for each in hypotheses], None, options, runs)
 

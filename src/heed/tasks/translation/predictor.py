@@ -9,6 +9,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, cast, overload
 
+import torch
+
 from heed.core.environment import num_cpus
 from heed.core.errors import DataError, UsageError
 from heed.decoding.alignment import links_of_pairs
@@ -207,7 +209,18 @@ class TranslationPredictor(Translating, Predictor):
             write_settings(self)
 
     def line_translator(self, with_tokens: bool) -> LineTranslator:
-        return self.translator if self.engine is None or self._derives else super().line_translator(with_tokens)
+        if self._derives:
+            return cast(DerivingTranslator, self.translator)
+        if self.engine is not None:
+            return super().line_translator(with_tokens)
+        translator: ModelTranslator = self.translator
+        return translator.searched_by(translator.search_in_batches, self._num_searches)
+
+    @property
+    def _num_searches(self) -> int:
+        """Batches that PyTorch searches at the same time, with its number of threads for each."""
+        on_cpu = self.run.device.type == "cpu"
+        return max(1, (self.run.num_workers or num_cpus()) // torch.get_num_threads()) if on_cpu else 1
 
     def search_with_pytorch(self, requests: Sequence[Request], options: SearchOptions) -> dict[Request, Hypothesis]:
         assert isinstance(self.translator, ModelTranslator)

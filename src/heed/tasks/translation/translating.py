@@ -22,6 +22,9 @@ from heed.tasks.translation.compatibility import warn_about_input
 from heed.tasks.translation.data import TranslationData
 from heed.text.tokenizers import Tokenizer
 
+BATCHES_AT_ONCE = 4
+"""Batches that one of several threads gives to the engine, which divides them among its workers."""
+
 
 class Translating(ABC):
     """What translating needs of a run, and what follows from it."""
@@ -106,7 +109,7 @@ class Translating(ABC):
         assert self.engine is not None
         with_tokens = with_tokens or self.checks.confidence is not None
         search = searcher_with_fallback(self.engine, translator.best_of, self.search_with_pytorch, with_tokens)
-        return translator.searched_by(search, num_threads=self.engine.num_workers + 1)
+        return translator.searched_by(search, num_threads=self.engine.num_workers + 1, num_batches=BATCHES_AT_ONCE)
 
     def check_input(self, lines: Sequence[str], quiet: bool = False) -> None:
         """Warn about lines that are XML, differ from the run's text, or are in its target language."""
