@@ -267,6 +267,8 @@ class Translated(Answer):
     detected: Detected | None
     path: list[str]
     sentences: list[Sentence]
+    from_memory: bool = Field(default=False)
+    """Whether people translated this text, and no model (of a server with a translation memory)."""
 
 
 class Predictions(Answer):
