@@ -64,6 +64,7 @@ class HeedApi:
             languages=languages,
             files=list(FORMATS),
             limits=schema.LimitsCard.model_validate(limits),
+            suggestions=self.service.memory is not None,
         )
 
     async def report(self, name: str) -> Response:

@@ -225,6 +225,8 @@ class Models(Answer):
     languages: list[LanguageWithTargets]
     files: list[str]
     limits: LimitsCard
+    suggestions: bool
+    """Whether the server takes suggestions, at /suggest."""
 
 
 class DetectedLanguages(Answer):
