@@ -19,6 +19,7 @@ from toy import WORDS, prepared, trainer_of, unchecked_shapes, write_lines
 
 import heed
 from heed.core.toml import read_toml
+from heed.memory.shared import SharedMemory
 from heed.serve.app import make_app
 from heed.serve.auth import ApiKeys
 from heed.serve.engine.catalogue import Catalogue
@@ -204,12 +205,12 @@ def rest_of(client: socket.socket) -> bytes:
 @contextmanager
 def serving(
     models: Sequence[Predictor] | Catalogue, limits: Limits | None = None, keys: Sequence[str] = (),
-    per_minute: int = 0, cors: Sequence[str] = (),
+    per_minute: int = 0, cors: Sequence[str] = (), memory: SharedMemory | None = None,
 ) -> Iterator[Live]:  # fmt: skip
     """A server of these models on a free port, warm."""
     catalogue = models if isinstance(models, Catalogue) else Catalogue.of_runs(models)
     written = io.StringIO()
-    service = make_service(catalogue, limits, ApiKeys(keys), per_minute, Log(stream=written))
+    service = make_service(catalogue, limits, ApiKeys(keys), per_minute, Log(stream=written), memory)
     warm = threading.Event()
     with bound_socket("127.0.0.1", 0) as listener, unchecked_shapes():
         server = make_server(make_app(service, cors), service, warm.set)

@@ -12,6 +12,7 @@ from serving import Held, Live, held, serving
 
 import heed
 from browser.stand_in import RUNS, SEE_EACH_TEXT
+from heed.memory.shared import SharedMemory
 from heed.tasks.predictor import Predictor
 
 if TYPE_CHECKING:
@@ -64,6 +65,27 @@ def test_a_text_is_translated_and_inspected(opened: Page, served: Served) -> Non
     opened.get_by_role("group", name="source").get_by_role("button", name="fo", exact=True).wait_for()
     words = opened.get_by_role("group", name="translation").get_by_role("button").all_inner_texts()
     assert words == [*second.split(), "end"]
+
+
+def test_a_correction_is_the_translation_from_then_on(page: Page, served: Served, tmp_path: Path) -> None:
+    with serving([served.loaded], memory=SharedMemory(tmp_path / "team.memory")) as live:
+        page.goto(live.url)
+        source = page.get_by_label("Text to translate")
+        source.fill("ba ce di")
+        output = page.get_by_role("region", name="translation")
+        page.get_by_role("group", name="translation").wait_for()
+        page.get_by_role("button", name="Correct").click()
+        form = page.get_by_label("Your translation")
+        assert form.input_value() == served.translations()[0]
+        form.fill("von Hand übersetzt")
+        page.get_by_role("button", name="Save").click()
+        page.get_by_text("Saved. This text").first.wait_for()
+        assert not form.is_visible()
+        source.fill("fo gu")
+        page.get_by_text("Translated: 1 sentence.").wait_for()
+        source.fill("ba ce di")
+        page.locator("#facts", has_text="translated by a person").wait_for()
+        assert output.inner_text() == "von Hand übersetzt"
 
 
 def test_a_translated_file_can_be_downloaded(opened: Page, served: Served) -> None:

@@ -28,6 +28,9 @@ class ServerFlags:
     allowed_host: Annotated[
         list[str] | None, typer.Option(help="Further name that clients may call the server by (repeatable; * for all).")
     ] = None
+    memory: Annotated[
+        Path | None, typer.Option(help="Translation memory that suggestions go into, and exact matches come from.")
+    ] = None
     cors_origin: Annotated[list[str] | None, typer.Option(help="Origin whose web pages may call (repeatable).")] = None
 
 
@@ -66,11 +69,13 @@ def serve(*, runs: Runs, server: ServerFlags, limits: LimitFlags, compute: Compu
         raise UsageError(
             f"heed serve needs {error.name}, which is not installed. Install it, or heed with its extra [serve]."
         ) from error
+    from heed.memory.shared import SharedMemory
     from heed.serve.auth import ApiKeys
     from heed.serve.engine.catalogue import Catalogue
     from heed.serve.limits import Limits
     from heed.serve.telemetry import Log
 
+    memory = SharedMemory(server.memory) if server.memory is not None else None
     keys = ApiKeys.read(server.api_keys) if server.api_keys is not None else ApiKeys()
     share_one_heap()
     with bound_socket(server.host, server.port) as listener:
@@ -80,7 +85,7 @@ def serve(*, runs: Runs, server: ServerFlags, limits: LimitFlags, compute: Compu
             loaded = list(pool.map(compute.load, runs))
         catalogue = Catalogue.of_runs(loaded)
         request_limits = Limits(queue=limits.queue, seconds=limits.timeout, characters=limits.max_characters)
-        service = make_service(catalogue, request_limits, keys, limits.rate, Log(quiet))
+        service = make_service(catalogue, request_limits, keys, limits.rate, Log(quiet), memory)
         url = url_of(listener)
         if server.host not in LOCAL_HOSTS and not keys.required:
             warn("anyone who can reach this address can use the server. Restrict it with --api-keys.", quiet)

@@ -4,5 +4,6 @@
 |-------------|------------------------------------------------------------------|
 | store.py    | the SQLite file: adding units, exact and near matches            |
 | review.py   | units that look wrong: spam, contradictions                      |
+| shared.py   | the memory of a server                                           |
 | tmx.py      | writing a memory as TMX, for other programs                      |
 """

@@ -9,11 +9,12 @@ from pydantic import BaseModel
 from starlette.requests import Request
 
 from heed.core.errors import HeedError
+from heed.memory.shared import SharedMemory
 from heed.serve.auth import ApiKeys, RateLimiter
 from heed.serve.bodies import json_body
 from heed.serve.downloads import Downloads
 from heed.serve.engine.admission import Jobs
-from heed.serve.engine.catalogue import Catalogue
+from heed.serve.engine.catalogue import Catalogue, Route
 from heed.serve.engine.document_processes import DocumentProcesses
 from heed.serve.engine.worker import Worker
 from heed.serve.errors import ApiError
@@ -39,6 +40,12 @@ class Service:
     log: Log
     downloads: Downloads = field(default_factory=Downloads)
     documents: DocumentProcesses = field(default_factory=DocumentProcesses)
+    memory: SharedMemory | None = None
+    """Translations by people, if the server has a translation memory."""
+
+    def remembered(self, route: Route, text: str) -> str | None:
+        """The translation of exactly this text by a person."""
+        return self.memory.translation(*route.codes, text) if self.memory is not None and route.path else None
 
     def admit(self, request: Request, key: str | None) -> None:
         """Raise ApiError for a client with too many requests, or without a valid key.
@@ -70,14 +77,23 @@ class Service:
 
 def make_service(
     catalogue: Catalogue, limits: Limits | None = None, keys: ApiKeys | None = None, per_minute: int = 0,
-    log: Log | None = None,
+    log: Log | None = None, memory: SharedMemory | None = None,
 ) -> Service:  # fmt: skip
     """The services of a server. The worker is not started."""
     limits, log, metrics = limits or Limits(), log or Log(), Metrics()
     worker = Worker(catalogue.warm_up, metrics, log)
     jobs = Jobs(worker, limits, metrics)
     return Service(
-        catalogue, catalogue.detector(), worker, jobs, limits, keys or ApiKeys(), RateLimiter(per_minute), metrics, log
+        catalogue,
+        catalogue.detector(),
+        worker,
+        jobs,
+        limits,
+        keys or ApiKeys(),
+        RateLimiter(per_minute),
+        metrics,
+        log,
+        memory=memory,
     )
 
 

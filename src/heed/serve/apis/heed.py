@@ -33,6 +33,8 @@ T = TypeVar("T")
 Event = tuple[str, Answer | dict[str, Any]]
 """Name and data of a server-sent event."""
 Send = Callable[[Event], None]
+OnPartial = Callable[[int, str, str], None]
+"""Gets the number, source and text so far of a sentence."""
 
 MOST_EXPLAINED = 8
 """Inputs of a request whose answers are explained."""
@@ -62,6 +64,7 @@ class HeedApi:
             languages=languages,
             files=list(FORMATS),
             limits=schema.LimitsCard.model_validate(limits),
+            suggestions=self.service.memory is not None,
         )
 
     async def report(self, name: str) -> Response:
@@ -86,16 +89,24 @@ class HeedApi:
         body = await self.service.read(request, schema.TranslateBody)
         self.service.limits.require_text(body.text)
         if not body.stream:
-            return await self.service.jobs.run(request, lambda job: _translate(job, body, self._route(job, body)))
+            return await self.service.jobs.run(request, lambda job: self._translated(job, body, self._route(job, body)))
         route = await self.service.jobs.run(request, lambda job: self._route(job, body))
 
         def stream(job: Job, send: Send) -> None:
             def send_partial(number: int, source: str, text: str) -> None:
                 send(("partial", {"sentence": number, "source": source, "text": text}))
 
-            send(("done", _translate(job, body, route, send_partial)))
+            send(("done", self._translated(job, body, route, send_partial)))
 
         return await self._streamed(stream)
+
+    def _translated(
+        self, job: Job, body: schema.TranslateBody, route: Route, on_partial: OnPartial | None = None
+    ) -> schema.Translated:
+        """The translation of a text by a person, if the memory has one and nothing special is asked for, else ours."""
+        is_plain = body.format == "text" and not (body.prefix or body.glossary or body.keep or body.nbest > 1)
+        known = self.service.remembered(route, body.text) if is_plain else None
+        return _translate(job, body, route, on_partial) if known is None else _from_memory(route, known)
 
     def _route(self, job: Job, body: schema.TranslateBody) -> Route:
         """The languages of a translation and the models on the way. Raises ApiError if there are none."""
@@ -318,7 +329,7 @@ def _text_of(event: Event) -> str:
 
 
 def _translate(
-    job: Job, body: schema.TranslateBody, route: Route, on_partial: Callable[[int, str, str], None] | None = None
+    job: Job, body: schema.TranslateBody, route: Route, on_partial: OnPartial | None = None
 ) -> schema.Translated:
     """The answer to a request. `on_partial` gets the number, source and text so far of sentences as they grow."""
     options = TranslateOptions(
@@ -339,6 +350,13 @@ def _translate(
         path=[direction.model.name for direction in route.path],
         sentences=[sentence_of(route.path, sentence) for sentence in translation.sentences],
     )
+
+
+def _from_memory(route: Route, known: str) -> schema.Translated:
+    return schema.Translated(
+        text=known, source=route.source.code, target=route.target.code, detected=route.detected, path=[],
+        sentences=[], from_memory=True,
+    )  # fmt: skip
 
 
 def _translator(model: ServedModel, body: schema.DirectionBody) -> ModelTranslator:

@@ -225,6 +225,8 @@ class Models(Answer):
     languages: list[LanguageWithTargets]
     files: list[str]
     limits: LimitsCard
+    suggestions: bool
+    """Whether the server takes suggestions, at /suggest."""
 
 
 class DetectedLanguages(Answer):
@@ -267,6 +269,8 @@ class Translated(Answer):
     detected: Detected | None
     path: list[str]
     sentences: list[Sentence]
+    from_memory: bool = Field(default=False)
+    """Whether people translated this text, and no model (of a server with a translation memory)."""
 
 
 class Predictions(Answer):

@@ -54,6 +54,14 @@ class Translated(Answer):
     translatedText: str | list[str]  # noqa: N815
     detectedLanguage: Detected | list[Detected] | None = None  # noqa: N815
     alternatives: list[str] | list[list[str]] | None = None
+    fromMemory: bool | list[bool] | None = None  # noqa: N815
+    """Extension: whether people translated the text; only of a server with a translation memory."""
+
+
+class Suggested(Answer):
+    """POST /suggest."""
+
+    success: bool
 
 
 class TranslatedFile(Answer):
@@ -104,16 +112,22 @@ class LibreTranslateApi:
         source, target = self._source(fields.source), self._target(fields.target)
         options = TranslateOptions(fields.alternatives + 1, glossary=fields.glossary, keep=fields.keep)
 
-        def work(job: Job) -> tuple[list[Route], list[Translation]]:
+        def work(job: Job) -> tuple[list[Route], list[str | None], list[Translation]]:
             routes = [self._route(job, text, source, target, is_html) for text in texts]
-            return routes, _translate(job, texts, routes, options, is_html)
+            remembered = [
+                None if is_html else self.service.remembered(route, text)
+                for route, text in zip(routes, texts, strict=True)
+            ]  # fmt: skip
+            return routes, remembered, _translate(job, texts, routes, remembered, options, is_html)
 
-        routes, done = await self.service.jobs.run(request, work)
+        routes, remembered, done = await self.service.jobs.run(request, work)
         answer: dict[str, Any] = {"translatedText": _one_or_all([each.text for each in done], is_list)}
         if source is None:
             answer["detectedLanguage"] = _one_or_all([route.detected for route in routes], is_list)
         if fields.alternatives:
             answer["alternatives"] = _one_or_all([list(each.alternatives) for each in done], is_list)
+        if self.service.memory is not None:
+            answer["fromMemory"] = _one_or_all([each is not None for each in remembered], is_list)
         return Translated.model_validate(answer)
 
     async def detect(self, request: Request) -> list[Detected]:
@@ -145,7 +159,7 @@ class LibreTranslateApi:
             "frontendTimeout": 500,
             "apiKeys": required,
             "keyRequired": required,
-            "suggestions": False,
+            "suggestions": self.service.memory is not None,
             "filesTranslation": bool(directions),
             "supportedFilesFormat": list(FORMATS),
             "language": {
@@ -154,10 +168,22 @@ class LibreTranslateApi:
             },
         }
 
-    async def suggest(self, request: Request) -> None:
-        """Suggest a translation; disabled on this server."""
-        await self._fields(request, KeyField)
-        raise ApiError(403, "Suggestions are disabled on this server.")
+    async def suggest(self, request: Request) -> Suggested:
+        """Suggest a translation, which goes into the translation memory of the server."""
+        memory = self.service.memory
+        if memory is None:
+            await self._fields(request, KeyField)
+            raise ApiError(403, "Suggestions are disabled on this server.")
+        fields = await self._fields(request, SuggestFields)
+        self.service.limits.require_texts([fields.q, fields.s])
+        source, target = self._source(fields.source), self._target(fields.target)
+
+        def work(job: Job) -> None:
+            route = self._route(job, fields.q, source, target, is_html=False)
+            memory.suggest(*route.codes, fields.q, fields.s)
+
+        await self.service.jobs.run(request, work)
+        return Suggested(success=True)
 
     async def translate_file(self, request: Request) -> TranslatedFile:
         """Translate a file; see /frontend/settings for the supported formats."""
@@ -227,13 +253,17 @@ class LibreTranslateApi:
 
 
 def _translate(
-    job: Job, texts: Sequence[str], routes: Sequence[Route], options: TranslateOptions, is_html: bool
-) -> list[Translation]:
-    """Texts with the same route are translated together; a text without letters is returned unchanged."""
-    done = [Translation(text) for text in texts]
+    job: Job, texts: Sequence[str], routes: Sequence[Route], remembered: Sequence[str | None],
+    options: TranslateOptions, is_html: bool,
+) -> list[Translation]:  # fmt: skip
+    """Texts with the same route are translated together; a text without letters is returned unchanged.
+
+    `remembered`: translations by people, which are taken where there are some.
+    """
+    done = [Translation(text if known is None else known) for text, known in zip(texts, remembered, strict=True)]
     groups: dict[tuple[Direction, ...], list[int]] = {}
     for number, route in enumerate(routes):
-        if route.path and any(map(str.isalpha, texts[number])):
+        if route.path and remembered[number] is None and any(map(str.isalpha, texts[number])):
             groups.setdefault(tuple(route.path), []).append(number)
     for numbers in groups.values():
         translator = TextTranslator(job, routes[numbers[0]].steps, options)
@@ -260,7 +290,7 @@ def routes(service: Service) -> APIRouter:
     )  # fmt: skip
     post("/detect", api.detect, responses=failures, openapi_extra=fields_body(DetectFields))
     post(
-        "/suggest", api.suggest, status_code=403, responses=failures, openapi_extra=fields_body(SuggestFields),
+        "/suggest", api.suggest, responses=failures, openapi_extra=fields_body(SuggestFields, codes),
     )  # fmt: skip
     post(
         "/translate_file", api.translate_file, responses={**failures, **errors(PlainError, 404)},

@@ -118,8 +118,9 @@ class FileFields(TermFields):
 
 
 class SuggestFields(KeyField):
-    q: str
-    s: str
+    q: Text
+    s: Text
+    """The suggested translation."""
     source: str
     target: str
 

@@ -1,6 +1,7 @@
 // Panel for translating: the text, its translation as it grows, and the inspection of its sentences.
 
 import { ask, follow } from "./api.js";
+import { correction } from "./correct.js";
 import { derivationView } from "./derivation.js";
 import { directionView } from "./direction.js";
 import { el, percent } from "./dom.js";
@@ -14,7 +15,7 @@ const PAUSE = 600; // milliseconds without a keystroke before the text is transl
 
 export function translatePanel(served, modelInUse) {
   const { limits } = served;
-  const state = { answer: null, sentence: 0, given: null, seen: null, at: null };
+  const state = { text: "", answer: null, sentence: 0, given: null, seen: null, at: null };
   const work = latest();
   const soon = after(PAUSE, translate);
   const box = alertBox();
@@ -35,17 +36,26 @@ export function translatePanel(served, modelInUse) {
   const counted = el("span", { class: "quiet" });
   const facts = el("span", { class: "quiet", id: "facts" });
   const copy = el("button", { type: "button", class: "button", disabled: true, onclick: copyAll }, "Copy");
+  const correct = correction(() => state, (error) => box.show(error), thank);
   const go = el("button", { type: "button", class: "button main", onclick: translate }, "Translate");
   const label = el("label", { class: "hidden", for: "source-text" }, "Text to translate");
   const panes = el(
     "div",
     { class: "panes" },
     el("div", { class: "pane" }, label, area, el("div", { class: "under" }, counted, go)),
-    el("div", { class: "pane" }, output.node, el("div", { class: "under" }, facts, copy)),
+    el("div", { class: "pane" }, output.node, el("div", { class: "under" }, facts, ...buttons()), correct.form),
   );
   const card = el("div", { class: "card" }, direction.node, panes, box.node, live, options.node, file.node);
   showDirection();
   return { node: el("div", {}, card, inside.node), focus: () => area.focus(), shown: showDirection };
+
+  function buttons() {
+    return served.suggestions ? [el("span", { class: "buttons" }, correct.button, copy)] : [copy];
+  }
+
+  function thank() {
+    facts.textContent = live.textContent = "Saved. This text is translated like that from now on.";
+  }
 
   function showDirection() {
     const { from, to } = direction.chosen;
@@ -90,7 +100,7 @@ export function translatePanel(served, modelInUse) {
           parts[partial.sentence] = partial.text;
           output.partial(parts.filter(Boolean).join(" "));
         };
-        show(await follow("api/translate", body, onPartial, signal), performance.now() - began);
+        show(await follow("api/translate", body, onPartial, signal), performance.now() - began, text);
       },
       (error) => {
         show(null);
@@ -99,9 +109,10 @@ export function translatePanel(served, modelInUse) {
     );
   }
 
-  function show(answer, milliseconds = 0) {
-    Object.assign(state, { answer, sentence: 0, given: null, seen: null, at: null });
+  function show(answer, milliseconds = 0, text = "") {
+    Object.assign(state, { text, answer, sentence: 0, given: null, seen: null, at: null });
     copy.disabled = !answer;
+    correct.update(answer);
     output.show(answer);
     inside.clear();
     facts.textContent = live.textContent = "";
@@ -110,18 +121,20 @@ export function translatePanel(served, modelInUse) {
     const { path, sentences } = answer;
     const parts = [...factsOf(answer), `${(milliseconds / 1000).toFixed(1)} s`];
     facts.replaceChildren(...parts.flatMap((part, place) => (place ? [" · ", part] : [part])));
-    live.textContent = `Translated: ${sentences.length} ${sentences.length === 1 ? "sentence" : "sentences"}.`;
+    const number = `${sentences.length} ${sentences.length === 1 ? "sentence" : "sentences"}`;
+    live.textContent = answer.from_memory ? "Translated by a person." : `Translated: ${number}.`;
     modelInUse(path.at(-1));
     if (sentences.length && path.length) inside.update();
   }
 
   /** Facts about an answer, as texts and buttons. */
-  function factsOf({ detected, path, sentences }) {
+  function factsOf({ detected, path, sentences, from_memory: fromMemory }) {
     const best = sentences.map(({ hypotheses }) => hypotheses[0]);
     const sure = best.map(({ confidence }) => confidence).filter((value) => typeof value === "number");
     const doubts = best.flatMap(({ flags }, place) => (flags.length ? [doubtButton(place, flags)] : []));
     return [
       detected ? `${direction.nameOf(detected.language)} (${Math.round(detected.confidence)}\u202f%)` : "",
+      fromMemory ? "translated by a person" : "",
       path.length > 1 ? `via ${path.join(", ")}` : "",
       sure.length ? `confidence ${percent(Math.min(...sure))}` : "",
       ...doubts,

@@ -1,0 +1,32 @@
+"""The translation memory of a server: suggestions go in, and texts that people have translated come out."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+from heed.decoding.output_checks import Guard
+from heed.memory.review import suspicious
+from heed.memory.store import TranslationMemory
+
+_GUARD = Guard(may_copy=False)
+
+
+class SharedMemory:
+    """A memory for all directions of a server. Several threads may use it."""
+
+    def __init__(self, path: Path) -> None:
+        """Open the file, or create it. Raises DataError for a file that is not a memory, and StorageError."""
+        TranslationMemory(path, ("", ""), create=True).close()
+        self._of = cache(lambda source, target: TranslationMemory(path, (source, target)))
+
+    def suggest(self, source: str, target: str, text: str, translation: str, machine: str = "") -> None:
+        """Add a translation of a text, which nobody has reviewed. `source` and `target`: language codes."""
+        self._of(source, target).add([(text, translation, machine)])
+
+    def translation(self, source: str, target: str, text: str) -> str | None:
+        """The translation of exactly this text by a person, if it was approved or does not look wrong."""
+        unit = self._of(source, target).exact(text)
+        if unit is None or (unit.state != "approved" and any(suspicious([unit], _GUARD))):
+            return None
+        return unit.target

@@ -1,0 +1,61 @@
+"""The server's translation memory: what people suggest is used at once, unless it looks wrong, and marked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from serving import Live, serving
+
+from heed.memory.shared import SharedMemory
+from heed.memory.store import TranslationMemory
+from heed.tasks.predictor import Predictor
+
+PAIR = {"source": "en", "target": "de"}
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "team.memory"
+
+
+@pytest.fixture
+def remembering(loaded: list[Predictor], path: Path) -> Iterator[Live]:
+    with serving(loaded, memory=SharedMemory(path)) as server:
+        yield server
+
+
+def test_a_suggestion_is_the_translation_from_then_on_and_marked(remembering: Live, path: Path) -> None:
+    before = remembering.post("/translate", {"q": ["ba ce", "ba di"], **PAIR}).json
+    assert before["fromMemory"] == [False, False]
+    answer = remembering.post("/suggest", {"q": "ba ce", "s": "von Hand", **PAIR})
+    assert (answer.status, answer.json) == (200, {"success": True})
+    after = remembering.post("/translate", {"q": ["ba ce", "ba di"], **PAIR}).json
+    assert after["translatedText"] == ["von Hand", before["translatedText"][1]]
+    assert after["fromMemory"] == [True, False]
+    one = remembering.post("/translate", {"q": "ba ce", "source": "auto", "target": "de", "format": "html"}).json
+    assert (one["fromMemory"], one["translatedText"]) == (False, before["translatedText"][0])
+    [unit] = TranslationMemory(path).units()
+    assert (unit.source, unit.target, unit.state) == ("ba ce", "von Hand", "new")
+    own = remembering.post("/api/translate", {"text": "ba ce", **PAIR}).json
+    assert (own["text"], own["from_memory"], own["path"]) == ("von Hand", True, [])
+    own = remembering.post("/api/translate", {"text": "ba ce", "nbest": 2, **PAIR}).json
+    assert (own["from_memory"], own["text"]) == (False, before["translatedText"][0])
+    assert remembering.get("/frontend/settings").json["suggestions"] is True
+
+
+def test_what_looks_wrong_is_used_only_when_somebody_approved_it(remembering: Live, path: Path) -> None:
+    spam = "kauf hier ein https://spam.example"
+    assert remembering.post("/suggest", {"q": "ba ce", "s": spam, **PAIR}).status == 200
+    assert remembering.post("/translate", {"q": "ba ce", **PAIR}).json["fromMemory"] is False
+    memory = TranslationMemory(path)
+    memory.set_state([unit.id for unit in memory.units()], "approved")
+    assert remembering.post("/translate", {"q": "ba ce", **PAIR}).json["translatedText"] == spam
+
+
+def test_suggestions_are_checked_like_other_requests(remembering: Live, path: Path) -> None:
+    for fields, status in (({"q": "a", **PAIR}, 400), ({"q": "a", "s": "b", "source": "xx", "target": "de"}, 400),
+                           ({"q": "a" * 20_000, "s": "b", **PAIR}, 400)):  # fmt: skip
+        assert remembering.post("/suggest", fields).status == status
+    assert list(TranslationMemory(path, ("en", "de")).units()) == []
