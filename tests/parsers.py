@@ -18,10 +18,10 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, TypeVar, cast
+from typing import TypeVar
 
 import zstandard
+from loud import translated
 from pydantic import BaseModel
 from starlette.datastructures import Headers
 
@@ -32,14 +32,9 @@ from heed.core.run_manifest import read_digests
 from heed.core.sealed import sealed
 from heed.data.line_hashes import LineHashes
 from heed.data.store import TokenStore
-from heed.decoding.hypothesis import Hypothesis
-from heed.decoding.options import SearchOptions
 from heed.decoding.output_checks import Confidence
 from heed.decoding.phrases import Glossary
-from heed.documents.formats import FORMATS, translate_file
-from heed.documents.inline_tags import Links
-from heed.documents.text_translator import TextTranslator
-from heed.documents.translation import Step, TranslateOptions
+from heed.documents.formats import FORMATS
 from heed.evaluation.score_log import read_scores
 from heed.metrics.word_frequency import WordCounts
 from heed.nn.weight_file import read_header
@@ -51,9 +46,7 @@ from heed.serve.bodies import JSON, MULTIPART, URLENCODED, json_body
 from heed.serve.errors import ApiError
 from heed.statistical.arpa import read_arpa
 from heed.tasks.prepare import read_valid
-from heed.text.normalise import Normaliser
 from heed.text.readers import RECORD_READERS, CorpusFiles, read_lines, read_pairs
-from heed.text.readers.columns import Sides
 from heed.text.tokenizers import load_tokenizer
 from heed.training.manifest import checked_manifest
 from heed.training.metrics_log import read_metrics
@@ -124,28 +117,9 @@ def parser_of(path: Path) -> str:
 # --- readers --------------------------------------------------------------------------------------------
 
 
-class Echo:
-    """A searcher whose model translates each sentence to itself."""
-
-    def check(self) -> None:
-        """Somebody always waits."""
-
-    def translate(self, step: object, texts: Sequence[str], *_: object) -> list[Hypothesis]:
-        """Each text again."""
-        return [Hypothesis((), 0.0, 0.0, text=text) for text in texts]
-
-    def links(self, step: object, pairs: Sequence[tuple[str, str]]) -> list[Links]:
-        """Links of each word to itself."""
-        return [[(word, word) for word in range(len(source.split()))] for source, _ in pairs]
-
-
-WORDS = SimpleNamespace(num_source_tokens=lambda text: len(text.split()), normaliser=Normaliser())
-ECHO = Step("echo", cast(Any, WORDS), SearchOptions(), "en")
-
-
 def document(name: str, folder: Path, data: bytes) -> object:
     """Translate a file to its own language."""
-    return translate_file(name, data, TextTranslator(Echo(), [ECHO], TranslateOptions()), Sides("en", "de"))
+    return translated(name, data, str)
 
 
 def records(name: str, folder: Path, data: bytes) -> object:
@@ -272,6 +246,21 @@ SUBTITLES = [
     (b"", b"1\n00:00:01,000 --> 00:00:02,000\nA dog.\n\n", b""), (b"", b"1\n00:00:01,000 --> 00:00:02,000\n\n", b""),
     (b"", b"00:00:01,000 --> ", b""), (b"1\n00:00:01,000 --> 00:00:02,000\n", b"a <i>b</i>\n", b""), (b"", b"1\n", b""),
 ]  # fmt: skip
+MARKDOWN = [(b"", part, b"") for part in (
+    b"A *b* `c` [d](e) dog.\n\n", b"> ", b"- a\n ", b"*a ", b"**a_", b"[a](", b"![", b"`a", b"<a ",
+    b"|a", b"[a]: b\n", b"a  \n", b"a\n", b"```\n", b"&amp;", b"\\", b"<!-- ", b"| a | b |\n", b"]", b"[a]",
+    b"1. a\n", b"    ",
+)]  # fmt: skip
+CATALOGUE = [
+    (b"", b'msgid "a"\nmsgstr ""\n\n', b""), (b'msgid "a"\nmsgstr ""\n', b'"a"\n', b""), (b"", b"#, fuzzy\n", b""),
+    (b'msgid ""\nmsgstr "Plural-Forms: nplurals=9; plural=', b"(n+", b'\\n"\n'),
+    (b'msgid "a\nmsgid_plural "', b'\\"', b'"'),
+    *((b'msgid "', part, b'"\nmsgstr ""\n') for part in (b"\\n<b>a ", b"{a, plural, one {", b"&amp;<")),
+]  # fmt: skip
+STRINGS = [
+    (b"{", b'"a":"b c",', b'"a":"b"}'), (b'{"a":', b"[", b""),
+    *((b'["', part, b'"]') for part in (b"a {", b"<a ", b"\\u00e9 ", b"{a, select, b {", b"</b>", b"<b>")),
+]  # fmt: skip
 OBJECTS = [
     (b'{"q":[', b'"a",', b'"a"]}'), (b'{"a":', b"[", b""), (b"{", b'"\\ud800":1,', b'"a":1}'),
     (b'{"text":[', b"{},", b"{}]}"), (b"", b"9", b""),
@@ -318,6 +307,10 @@ PARSERS: dict[str, Parser] = {
     "html": Parser(partial(document, "a.html"), HTML),
     "txt": Parser(partial(document, "a.txt"), TEXT),
     "srt": Parser(partial(document, "a.srt"), SUBTITLES),
+    "vtt": Parser(partial(document, "a.vtt"), [(b"WEBVTT\n\n" + begin, part, end) for begin, part, end in SUBTITLES]),
+    "md": Parser(partial(document, "a.md"), MARKDOWN),
+    "po": Parser(partial(document, "a.po"), CATALOGUE),
+    "json document": Parser(partial(document, "a.json"), STRINGS),
     "csv document": Parser(partial(document, "a.csv"), ROWS),
     "tsv document": Parser(partial(document, "a.tsv"), TABS),
     "tmx document": Parser(partial(document, "a.tmx"), XML),
@@ -369,5 +362,5 @@ def grown(name: str, sample: tuple[bytes, bytes, bytes], times: int) -> bytes:
     return PACK.get(name, bytes)(begin + part * times + end)
 
 
-assert {f".{name.removesuffix(' document')}" for name in PARSERS} >= set(FORMATS) - {".htm"}
+assert {f".{name.removesuffix(' document')}" for name in PARSERS} >= set(FORMATS) - {".htm", ".pot", ".arb"}
 assert set(PARSERS) >= set(RECORD_READERS) - {"parquet"}  # a library's, which needs whole files

@@ -15,6 +15,7 @@ from heed.core.errors import DataError, HeedError
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import Constraints, SearchOptions
 from heed.documents import isolated
+from heed.documents.file_format import FileContext
 from heed.documents.formats import translate_file
 from heed.documents.inline_tags import Links
 from heed.documents.text_translator import TextTranslator
@@ -95,7 +96,7 @@ def test_a_process_translates_a_file_as_this_one_does(
     name: str, path: list[Step], options: TranslateOptions, processes: DocumentProcesses
 ) -> None:
     data = DOCUMENTS[name].encode()
-    expected = translate_file(name, data, TextTranslator(Upper(), path, options), SIDES)
+    expected = translate_file(data, TextTranslator(Upper(), path, options), FileContext(name, SIDES))
     assert processes.translate(name, data, Upper(), path, options, SIDES) == expected
 
 
@@ -113,7 +114,7 @@ def test_a_process_gives_the_errors_that_this_one_gives(
     name: str, data: bytes, options: TranslateOptions, processes: DocumentProcesses
 ) -> None:
     with pytest.raises(HeedError) as here:
-        translate_file(name, data, TextTranslator(Upper(), path_of("a"), options), SIDES)
+        translate_file(data, TextTranslator(Upper(), path_of("a"), options), FileContext(name, SIDES))
     with pytest.raises(HeedError) as there:
         processes.translate(name, data, Upper(), path_of("a"), options, SIDES)
     assert str(there.value) == str(here.value)

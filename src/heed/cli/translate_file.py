@@ -73,13 +73,13 @@ def translate_file(
     """
     from heed.decoding.options import require_plain_beam
     from heed.decoding.phrases import read_terms
-    from heed.documents.formats import FORMATS, suffix_of, translate_file
+    from heed.documents.file_format import FileContext
+    from heed.documents.formats import format_of, translate_file
     from heed.documents.text_translator import TextTranslator
     from heed.documents.translation import Step, TranslateOptions
     from heed.text.archives import COMPRESSIONS, open_bytes, plain_name
     from heed.text.readers import parse_column
     from heed.text.readers.columns import Sides
-    from heed.text.readers.corpus import SPREADSHEETS
 
     names, keys = split_words(words)
     if len(names) != 2:
@@ -90,8 +90,7 @@ def translate_file(
     if out is not None and out.suffix.lower() in COMPRESSIONS:
         raise UsageError(f"--out {out}: the output is not compressed; leave out {out.suffix}.")
     name = plain_name(file)
-    if suffix_of(name) not in (*FORMATS, *SPREADSHEETS):
-        raise UsageError(f"{file}: unknown format. The name must end in one of {', '.join(FORMATS)}.")
+    format_of(name)
     loaded = load_translator(run, combination, compute, needs_pytorch=False)
     options = search_options(loaded.decoding, merge_keys(keys, {"beam_size": beam} if beam else {}))
     normalise = loaded.data.normaliser.apply
@@ -105,7 +104,8 @@ def translate_file(
         data = opened.read()
     step = Step(run.name, loaded.line_translator(with_tokens=False), options, src_lang)
     translator = TextTranslator(_WithProgress(loaded, quiet), [step], translate_options)
-    translated = translate_file(name, data, translator, sides, errors, lambda note: message(f"{file}: {note}", quiet))
+    context = FileContext(name, sides, errors, lambda note: message(f"{file}: {note}", quiet))
+    translated = translate_file(data, translator, context)
     if out is None:
         sys.stdout.buffer.write(translated)
         return

@@ -13,17 +13,26 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from xml.parsers import expat
 from xml.sax.saxutils import quoteattr
 
 from heed.core.errors import DataError, UsageError
-from heed.documents.spans import Part, PartsBuilder, Span
-from heed.documents.tables import Notify
+from heed.documents.file_format import FileContext, TextFormat
+from heed.documents.spans import Part, PartsBuilder, Span, without_unclosed
 from heed.documents.text_translator import TextTranslator
 from heed.text.language.codes import same_tag
-from heed.text.readers.columns import Sides
-from heed.text.readers.tmx import CODES, Unit, UnitParser, Variant, is_break, sides_of, tag_of, variant_of
+from heed.text.readers.tmx import (
+    CODES,
+    Unit,
+    UnitParser,
+    Variant,
+    encoding_of,
+    is_break,
+    mended,
+    sides_of,
+    tag_of,
+    variant_of,
+)
 
 CREATOR = quoteattr("heed")
 """Recorded as the creator of new variants and of changes."""
@@ -35,8 +44,9 @@ _START_TAG = re.compile(rb"""<(?:[^>"']|"[^"]*"|'[^']*')*>""")
 _ATTRIBUTE = re.compile(rb"""\s([^\s=]+)\s*=\s*("[^"]*"|'[^']*')""")
 
 
-def translate_tmx(text: str, name: str, sides: Sides, translator: TextTranslator, notify: Notify) -> str:
+def translate_tmx(text: str, translator: TextTranslator, context: FileContext) -> str:
     """The memory with its missing translations. Raises DataError for invalid TMX, UsageError without both languages."""
+    name, sides = context.name, context.sides
     if not (sides.src_lang and sides.tgt_lang):
         raise UsageError(
             f"{name}: the model does not name its languages, which are needed to read a translation memory."
@@ -53,7 +63,7 @@ def translate_tmx(text: str, name: str, sides: Sides, translator: TextTranslator
         if each.source is not None and each.target is None
     ]
     todo = [(each, parts) for each, parts in segments if _has_text(parts)]
-    notify(f"{len(todo):,} of {len(units):,} units have {sides.src_lang} and no {sides.tgt_lang}")
+    context.notify(f"{len(todo):,} of {len(units):,} units have {sides.src_lang} and no {sides.tgt_lang}")
     outputs = translator.documents([parts for _, parts in todo])
     targets = [each.target or each.empty for each in units if each.source]
     used = Counter(variant.language for variant in targets if variant)
@@ -64,6 +74,15 @@ def translate_tmx(text: str, name: str, sides: Sides, translator: TextTranslator
         out += [data[done:begin], filled]
         done = end
     return b"".join([*out, data[done:]]).decode()
+
+
+TMX = TextFormat(
+    is_markup=True,
+    is_bilingual=True,
+    write=translate_tmx,
+    declared=encoding_of,
+    mended=lambda text: "".join(mended([text])),
+)
 
 
 def _parsed(text: str, name: str, translator: TextTranslator) -> list[Unit]:
@@ -160,7 +179,7 @@ class _SegmentReader:
     def read(self) -> list[Part]:
         self._expat.Parse(self._segment, True)
         self._parts.add_markup("")
-        return _without_unclosed(self._parts.parts())
+        return without_unclosed(self._parts.parts())
 
     def _start(self, element: str, attributes: dict[str, str]) -> None:
         at = self._expat.CurrentByteIndex
@@ -203,14 +222,3 @@ class _SegmentReader:
             self._parts.add_text(text)
         elif self._depth == 1:
             self._is_break |= is_break(self._code[0], text=text)
-
-
-def _without_unclosed(parts: list[Part]) -> list[Part]:
-    """The parts, with every code that is never closed as a single one."""
-    closed = {tag.pair for part in parts if isinstance(part, Span) for tag in part.tags if tag.kind == "close"}
-    return [
-        Span(part.plain, [tag if tag.pair in closed else replace(tag, kind="single", pair=-1) for tag in part.tags])
-        if isinstance(part, Span)
-        else part
-        for part in parts
-    ]
