@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import gc
 import gzip
+import io
 import json
 import lzma
+import zipfile
 import zlib
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -261,6 +263,23 @@ STRINGS = [
     (b"{", b'"a":"b c",', b'"a":"b"}'), (b'{"a":', b"[", b""),
     *((b'["', part, b'"]') for part in (b"a {", b"<a ", b"\\u00e9 ", b"{a, select, b {", b"</b>", b"<b>")),
 ]  # fmt: skip
+W = b'<w:d xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main">'
+WORD = [
+    (W, b"<w:p><w:r><w:t>a </w:t></w:r><w:r><w:rPr><w:b/></w:rPr><w:t>b</w:t></w:r></w:p>", b"</w:d>"),
+    *((W + b"<w:p><w:r><w:t>a</w:t>", part, b"</w:r></w:p></w:d>") for part in (
+        b"<w:t>b &amp; </w:t>", b"<w:tab/>", b"<w:a/>", b'<w:fldChar w:fldCharType="begin"/>', b"<w:t>",
+        b"<w:b><w:p/></w:b>",
+        b'<w:fldChar w:fldCharType="begin"/><w:fldChar w:fldCharType="separate"/><w:t>c</w:t>',
+    )),
+    (W + b"<w:p>", b"<w:hyperlink><w:r><w:t>a</w:t></w:r></w:hyperlink>", b"</w:p></w:d>"), (W, b"<w:p>", b""),
+]  # fmt: skip
+S = b'<s xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main">'
+CELLS = [(S, b"<si><t>a b</t></si>", b"</s>"), (S + b"<si>", b"<r><rPr><a/></rPr><t>a</t></r>", b"</si></s>")]
+T = b'<t:d xmlns:t="urn:oasis:names:tc:opendocument:xmlns:text:1.0">'
+OPEN = [
+    (T, b"<t:p>a <t:span>b</t:span></t:p>", b"</t:d>"),
+    (T + b"<t:p>", b"a<t:tab/><t:note><t:p>b</t:p></t:note>", b""),
+]
 OBJECTS = [
     (b'{"q":[', b'"a",', b'"a"]}'), (b'{"a":', b"[", b""), (b"{", b'"\\ud800":1,', b'"a":1}'),
     (b'{"text":[', b"{},", b"{}]}"), (b"", b"9", b""),
@@ -311,6 +330,10 @@ PARSERS: dict[str, Parser] = {
     "md": Parser(partial(document, "a.md"), MARKDOWN),
     "po": Parser(partial(document, "a.po"), CATALOGUE),
     "json document": Parser(partial(document, "a.json"), STRINGS),
+    "docx": Parser(partial(document, "a.docx"), WORD),
+    "odt": Parser(partial(document, "a.odt"), OPEN),
+    "pptx": Parser(partial(document, "a.pptx"), [(b"<a>", b"<b/>", b"</a>")]),
+    "xlsx": Parser(partial(document, "a.xlsx"), CELLS),
     "csv document": Parser(partial(document, "a.csv"), ROWS),
     "tsv document": Parser(partial(document, "a.tsv"), TABS),
     "tmx document": Parser(partial(document, "a.tmx"), XML),
@@ -350,8 +373,20 @@ PARSERS: dict[str, Parser] = {
     "confidence": Parser(partial(in_folder, "confidence.json", Confidence.read), OBJECTS),
     "glossary": Parser(partial(in_file, "a.tsv", glossary), [(b"", b"a\tb\n", b""), *TABS]),
 }
+
+
+def packed(main: str, data: bytes) -> bytes:
+    """An office document with this main part."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(main, data)
+    return out.getvalue()
+
+
 PACK: dict[str, Callable[[bytes], bytes]] = {
     "gz": gzip.compress, "xz": lzma.compress, "zst": zstandard.ZstdCompressor().compress,
+    "docx": partial(packed, "word/document.xml"), "odt": partial(packed, "content.xml"),
+    "pptx": partial(packed, "ppt/slides/slide1.xml"), "xlsx": partial(packed, "xl/sharedStrings.xml"),
 }  # fmt: skip
 """What growing inputs of a parser are packed by."""
 

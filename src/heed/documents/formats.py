@@ -13,6 +13,8 @@ from heed.documents.file_format import FileContext, FileFormat
 from heed.documents.html_file import HTML
 from heed.documents.json_strings import JSON
 from heed.documents.markdown import MARKDOWN
+from heed.documents.office_open import SLIDES, WORD, WORKBOOK
+from heed.documents.open_document import TEXT_DOCUMENT
 from heed.documents.plain_text import PLAIN_TEXT
 from heed.documents.po import PO
 from heed.documents.subtitles import SUBTITLES, WEB_SUBTITLES
@@ -25,6 +27,10 @@ FORMATS: Mapping[str, FileFormat] = {
     ".md": MARKDOWN,
     ".html": HTML,
     ".htm": HTML,
+    ".docx": WORD,
+    ".odt": TEXT_DOCUMENT,
+    ".pptx": SLIDES,
+    ".xlsx": WORKBOOK,
     ".csv": CSV,
     ".tsv": TSV,
     ".tmx": TMX,

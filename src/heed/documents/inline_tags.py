@@ -93,7 +93,7 @@ class _SentencePair:
                 return None
             ranges[pair] = enclosed
         places = [
-            (tag, self._place_of_single(tag) if tag.kind == "single" else ranges[tag.pair][tag.kind == "close"])
+            (tag, self._place_of_single(tag) if tag.kind == "single" else self._with_space(tag, ranges[tag.pair]))
             for tag in tags
         ]
         return _in_order(places, self.target)
@@ -109,6 +109,16 @@ class _SentencePair:
         run = _longest_run(linked, others={to for of, to in self.links if of not in inside})
         first, last = self.target_words[run[0]][0], self.target_words[run[-1]][1]
         return self._without_punctuation(first, last, begin, end)
+
+    def _with_space(self, tag: InlineTag, enclosed: Range) -> int:
+        """The end of the range that a tag is at, with the space inside of its pair if the source has one there."""
+        first, last = enclosed
+        if tag.kind == "open":
+            has_space = 0 < tag.place < len(self.source) and self.source[tag.place].isspace()
+            return len(self.target[:first].rstrip()) if has_space else first
+        rest = self.target[last:]
+        has_space = 0 < tag.place < len(self.source) and self.source[tag.place - 1].isspace()
+        return last + len(rest) - len(rest.lstrip()) if has_space and rest.strip() else last
 
     def _without_punctuation(self, first: int, last: int, begin: int, end: int) -> Range:
         """The range without the punctuation at its ends, where the source's range has none.

@@ -125,7 +125,8 @@ def translate(connection: Connection, document: dict[str, Any], data: bytes) -> 
         for number, (src_lang, normaliser) in enumerate(document["path"])
     ]
     translator = TextTranslator(models, path, TranslateOptions(**document["options"]))
-    return translate_file(data, translator, FileContext(document["name"], Sides(**document["sides"])))
+    sides, most = Sides(**document["sides"]), document["most_unpacked"]
+    return translate_file(data, translator, FileContext(document["name"], sides, most_unpacked=most))
 
 
 def _outcome(connection: Connection, document: dict[str, Any], data: bytes) -> tuple[str, bytes]:

@@ -19,17 +19,21 @@ class NestedTexts:
     """
 
     def __init__(self) -> None:
-        self._texts: list[Sequence[Part]] = []
+        self.texts: list[Sequence[Part]] = []
 
     def mark(self, parts: Sequence[Part]) -> str:
         """Keep a text, and return the mark for its place."""
-        self._texts.append(parts)
-        return f"\0{len(self._texts) - 1}\0"
+        self.texts.append(parts)
+        return f"\0{len(self.texts) - 1}\0"
+
+    def filled(self, outputs: Sequence[str], nested: Sequence[str]) -> list[str]:
+        """Translations with those of the texts in their markup."""
+        done: list[str] = []
+        for output in [*nested, *outputs]:  # what is in the markup of a text was marked before it
+            done.append(_MARK.sub(lambda mark: done[int(mark[1])], output))
+        return done[len(nested) :]
 
     def translated(self, texts: Sequence[Sequence[Part]], translator: TextTranslator) -> list[str]:
         """Translations of texts together with the texts in their markup."""
-        outputs = [each.text for each in translator.documents([*texts, *self._texts])]
-        nested = outputs[len(texts) :]
-        for number, output in enumerate(nested):  # what is nested in a text was marked before it
-            nested[number] = _MARK.sub(lambda mark: nested[int(mark[1])], output)
-        return [_MARK.sub(lambda mark: nested[int(mark[1])], output) for output in outputs[: len(texts)]]
+        outputs = [each.text for each in translator.documents([*texts, *self.texts])]
+        return self.filled(outputs[: len(texts)], outputs[len(texts) :])

@@ -1,7 +1,7 @@
 """Spans: the parts of a marked-up text that are translated in one piece.
 
 A span is plain text with inline tags: those of HTML, codes of a translation memory, runs of formatting of a document.
-The markup between two spans stays as it is. Markup may contain texts of its own, such as a footnote (`nested_texts.py`).
+The markup between two spans stays as it is. Markup may contain texts of its own (`nested_texts.py`).
 """
 
 from __future__ import annotations
