@@ -280,6 +280,17 @@ OPEN = [
     (T, b"<t:p>a <t:span>b</t:span></t:p>", b"</t:d>"),
     (T + b"<t:p>", b"a<t:tab/><t:note><t:p>b</t:p></t:note>", b""),
 ]
+UNITS = [
+    (b"<xliff><file>", b"<trans-unit><source>a <g>b</g> c</source><target/></trans-unit>", b"</file></xliff>"),
+    (b"<xliff><trans-unit><source>", b"a <bx id='1'/>", b"</source></trans-unit></xliff>"), (b"<xliff>", b"<a>", b""),
+    (b"<xliff><unit>", b"<segment><source>a</source></segment>", b"</unit></xliff>"),
+]  # fmt: skip
+YAML = [
+    (b"a: ", b"a b ", b"\n"), (b"", b"- a b\n", b""), (b"", b"[", b""), (b"", b"- ", b""), (b"a: |\n", b"  a b\n", b""),
+    (b"a: '", b"a b''", b"'"), (b"", b"a: &b c d\n", b""), (b"", b"# a\n", b""), (b'"', b"\\u00e9 ", b'"'),
+    (b"", b"? ", b""),
+    (b"{", b"a: b c,\n", b"}"), (b"", b"---\na b\n", b""), (b"a: >\n", b"\n", b"  a"),
+]  # fmt: skip
 OBJECTS = [
     (b'{"q":[', b'"a",', b'"a"]}'), (b'{"a":', b"[", b""), (b"{", b'"\\ud800":1,', b'"a":1}'),
     (b'{"text":[', b"{},", b"{}]}"), (b"", b"9", b""),
@@ -334,6 +345,8 @@ PARSERS: dict[str, Parser] = {
     "odt": Parser(partial(document, "a.odt"), OPEN),
     "pptx": Parser(partial(document, "a.pptx"), [(b"<a>", b"<b/>", b"</a>")]),
     "xlsx": Parser(partial(document, "a.xlsx"), CELLS),
+    "xliff": Parser(partial(document, "a.xliff"), UNITS),
+    "yaml": Parser(partial(document, "a.yaml"), YAML),
     "csv document": Parser(partial(document, "a.csv"), ROWS),
     "tsv document": Parser(partial(document, "a.tsv"), TABS),
     "tmx document": Parser(partial(document, "a.tmx"), XML),
@@ -397,5 +410,11 @@ def grown(name: str, sample: tuple[bytes, bytes, bytes], times: int) -> bytes:
     return PACK.get(name, bytes)(begin + part * times + end)
 
 
-assert {f".{name.removesuffix(' document')}" for name in PARSERS} >= set(FORMATS) - {".htm", ".pot", ".arb"}
+assert {f".{name.removesuffix(' document')}" for name in PARSERS} >= set(FORMATS) - {
+    ".htm",
+    ".pot",
+    ".arb",
+    ".xlf",
+    ".yml",
+}
 assert set(PARSERS) >= set(RECORD_READERS) - {"parquet"}  # a library's, which needs whole files

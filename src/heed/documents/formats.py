@@ -21,6 +21,8 @@ from heed.documents.subtitles import SUBTITLES, WEB_SUBTITLES
 from heed.documents.tables import CSV, TSV
 from heed.documents.text_translator import TextTranslator
 from heed.documents.tmx import TMX
+from heed.documents.xliff import XLIFF
+from heed.documents.yaml_strings import YAML
 
 FORMATS: Mapping[str, FileFormat] = {
     ".txt": PLAIN_TEXT,
@@ -36,8 +38,12 @@ FORMATS: Mapping[str, FileFormat] = {
     ".tmx": TMX,
     ".po": PO,
     ".pot": PO,
+    ".xliff": XLIFF,
+    ".xlf": XLIFF,
     ".json": JSON,
     ".arb": JSON,
+    ".yaml": YAML,
+    ".yml": YAML,
     ".srt": SUBTITLES,
     ".vtt": WEB_SUBTITLES,
 }

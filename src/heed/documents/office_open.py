@@ -306,7 +306,7 @@ class _ParagraphReader:
             token = self._token()
             if token.kind == "close":
                 break
-            out += self._part.read_text(token)
+            out += self._part.characters_of(token)
         if not out:
             return _Atom("markup", opening.raw + token.raw, run)
         space = _SPACE.search(opening.raw)

@@ -31,7 +31,7 @@ class OpenDocumentReader(PartReader):
         for token in self.tokens:
             name = self.name_of(token)
             if token.kind == "text":
-                builder.add_text(self.read_text(token))
+                builder.add_text(self.characters_of(token))
             elif token.kind == "close":
                 if not opened:
                     builder.add_markup(token.raw)

@@ -61,7 +61,7 @@ class PartReader(ABC):
         namespace, _, name = token.name.rpartition(" ")
         return f"{self.names.get(namespace, '')}:{name}"
 
-    def read_text(self, token: XmlToken) -> str:
+    def characters_of(self, token: XmlToken) -> str:
         """Text of a paragraph. Characters that are written in a special way will be written so again."""
         if token.raw != token.text and len(token.text) == 1:
             self._escapes[token.text] = token.raw

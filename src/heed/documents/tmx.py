@@ -152,15 +152,18 @@ def _with_changeid(start_tag: bytes) -> bytes:
     return start_tag[:-1] + b" changeid=" + creator + b">"
 
 
-def parse_segment(segment: bytes) -> list[Part]:
-    """Markup and spans of `<seg>...</seg>`, which is well-formed and in UTF-8, in order."""
-    return _SegmentReader(segment).read()
+def parse_segment(segment: bytes, keeps_space: bool = False) -> list[Part]:
+    """Markup and spans of `<seg>...</seg>`, which is well-formed and in UTF-8, in order.
+
+    Reads the codes of XLIFF, too: `bx` and `ex`, `sc` and `ec` are pairs, and what is marked as protected is a code.
+    """
+    return _SegmentReader(segment, keeps_space).read()
 
 
 class _SegmentReader:
-    def __init__(self, segment: bytes) -> None:
+    def __init__(self, segment: bytes, keeps_space: bool) -> None:
         self._segment = segment
-        self._parts = PartsBuilder()
+        self._parts = PartsBuilder(keeps_space)
         self._expat = expat.ParserCreate("utf-8")
         self._expat.buffer_text = True
         self._expat.StartElementHandler = self._start
@@ -185,14 +188,14 @@ class _SegmentReader:
         at = self._expat.CurrentByteIndex
         if self._code:
             self._depth += 1
-        elif element in CODES:
+        elif at and (element in CODES or _is_protected(attributes)):
             self._code, self._depth = (element, attributes, at), 1
             self._is_break = is_break(element, attributes.get("type", ""))
         elif at:  # not `seg` itself
             tag = _start_tag(self._segment, at).decode()
             if tag.endswith("/>"):
                 self._open.append(-1)
-                self._parts.single_tag(tag)
+                self._add_code(element, attributes, tag)
             else:
                 self._open.append(self._parts.open_tag(tag))
 
@@ -207,12 +210,18 @@ class _SegmentReader:
 
     def _end_code(self, element: str, attributes: dict[str, str], begin: int) -> None:
         text = self._segment[begin : _end_of_element(self._segment, self._expat.CurrentByteIndex, element)].decode()
-        number = attributes.get("i", "")
         if self._is_break:
             self._parts.add_markup(text)
-        elif element == "bpt":
+        else:
+            self._add_code(element, attributes, text)
+
+    def _add_code(self, element: str, attributes: dict[str, str], text: str) -> None:
+        """Add a code. Two of a pair have the same number: `i` in TMX; `rid`, `id` or `startRef` in XLIFF."""
+        number = next((attributes[name] for name in ("i", "startRef", "rid", "id") if name in attributes), "")
+        name = element.rpartition(":")[2]
+        if name in ("bpt", "bx", "sc"):
             self._paired[number] = self._parts.open_tag(text)
-        elif element == "ept" and number in self._paired:
+        elif name in ("ept", "ex", "ec") and number in self._paired:
             self._parts.close_tag(text, self._paired.pop(number))
         else:
             self._parts.single_tag(text)
@@ -222,3 +231,7 @@ class _SegmentReader:
             self._parts.add_text(text)
         elif self._depth == 1:
             self._is_break |= is_break(self._code[0], text=text)
+
+
+def _is_protected(attributes: dict[str, str]) -> bool:
+    return attributes.get("translate") == "no" or attributes.get("mtype") == "protected"
