@@ -1,4 +1,4 @@
-"""`heed translate-file`: translate a document, a table or a translation memory, and keep its format."""
+"""`heed translate-file`: translate a whole file, and keep its format."""
 
 from __future__ import annotations
 
@@ -61,9 +61,10 @@ def translate_file(
 ) -> None:
     """Translate a whole file, and keep its format.
 
-    Formats: .txt, .csv, .tsv, .tmx, .srt, .html. In a table, the rows without a translation get one, in the column of
-    the target language or in a new one; in a translation memory, the units without one, marked with
-    creationid="heed". Any key of [decoding] in the run's recipe.toml is an option too: --decoding.max_ratio=1.5.
+    Formats: .txt, .md, .html, .docx, .odt, .pptx, .xlsx, .csv, .tsv, .tmx, .po, .xliff, .json, .yaml, .srt, .vtt. In a
+    table, the rows without a translation get one, in the column of the target language or in a new one; in a
+    translation memory (marked with creationid="heed"), a PO or an XLIFF file, the entries without one. Any key of
+    [decoding] in the run's recipe.toml is an option too: --decoding.max_ratio=1.5.
 
     Examples:
 
