@@ -106,6 +106,18 @@ def test_all_tags_occur_once_and_nested_for_any_links(parts: list[str], target: 
     assert re.sub(r"<[^>]*>|\s", "", out) == re.sub(r"\s", "", target)
 
 
+def test_a_tag_whose_partner_is_in_another_sentence_stays_at_the_edge() -> None:
+    closing = InlineTag("</b>", 0, "close", 7)
+    assert insert_tags([closing], SOURCE, TARGET, LINKS) == f"</b>{TARGET}"
+    assert insert_tags([closing], SOURCE, TARGET, []) == f"</b>{TARGET}"
+
+
+def test_spaces_and_punctuation_stay_on_their_side_of_a_tag() -> None:
+    source, links = "(see here .) now", [(0, 0), (1, 1), (2, 2), (3, 3)]
+    tags = [InlineTag("<a>", 1, "open", 0), InlineTag("</a>", 10, "close", 0)]
+    assert insert_tags(tags, source, source.upper(), links) == "(<a>SEE HERE </a>.) NOW"
+
+
 # Placeholders
 
 

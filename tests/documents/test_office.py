@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import io
+import random
 import re
 import struct
 import zipfile
 import zlib
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from xml.etree import ElementTree
 
 import pytest
-from loud import given, translated
+from loud import EN_DE, STEP, Each, given, translated
 
 from heed.core.errors import DataError
+from heed.documents.file_format import FileContext
+from heed.documents.formats import translate_file
+from heed.documents.inline_tags import Links
+from heed.documents.text_translator import TextTranslator
+from heed.documents.translation import TranslateOptions
 
 W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main" xmlns:r="urn:r"'
 HEAD = '<?xml version="1.0" encoding="UTF-8" standalone="yes"?>\r\n'
@@ -111,6 +119,56 @@ def test_neighbours_with_the_same_format_become_one_run() -> None:
     assert given("a.docx", word(broken)) == ["Hello you there"]
     done = part(translated("a.docx", word(broken)))
     assert f"<w:p>{first.replace('Hel', 'HELLO YOU')}{run(' THERE')}</w:p>" in done
+
+
+class AnyLinks(Each):
+    """Shuffles words, and links them to any others."""
+
+    def __init__(self, source: random.Random) -> None:
+        super().__init__(lambda text: " ".join(source.sample(text.split(), len(text.split()))))
+        self.source = source
+
+    def links(self, step: object, pairs: Sequence[tuple[str, str]]) -> list[Links]:
+        """Some links."""
+        return [
+            [(self.source.randrange(len(a.split())), n) for n in range(len(b.split())) if self.source.random() < 0.8]
+            for a, b in pairs
+        ]
+
+
+def random_content(source: random.Random, depth: int = 0) -> str:
+    """Runs, pairs, fields and text boxes inside one another."""
+    inside = "".join(random_content(source, depth + 1) for _ in range(source.randint(0, 3))) if depth < 4 else ""
+    words = "".join(source.choice(["word ", " other", "more, ", "end. "]) for _ in range(source.randint(1, 4)))
+    text = f'<w:t xml:space="preserve">{words}</w:t>'
+    properties = source.choice(["", f"<w:rPr>{BOLD}</w:rPr>", f"<w:rPr>{ITALIC}</w:rPr>"])
+    some_run = f"<w:r>{properties}{source.choice(['<w:tab/>', '<w:sym/>', text, text, text, text])}{text}</w:r>"
+    return source.choice([
+        *[some_run] * 6, f"<w:hyperlink>{inside}</w:hyperlink>", f"<w:ins>{inside}</w:ins>", FIELD.format(inside),
+        f"<w:sdt><w:sdtPr/><w:sdtContent>{inside}</w:sdtContent></w:sdt>", "<w:bookmarkStart/>",
+        f"<w:r><w:pict><w:p>{inside}</w:p></w:pict></w:r>",
+    ])  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_wherever_words_go_the_document_is_well_formed_and_complete(seed: int) -> None:
+    source = random.Random(seed)
+    data = word("".join(f"<w:p>{''.join(random_content(source) for _ in range(4))}</w:p>" for _ in range(4)))
+    translator = TextTranslator(AnyLinks(source), [STEP], TranslateOptions())
+    before, after = part(data), part(translate_file(data, translator, FileContext("a.docx", EN_DE)))
+    assert Counter("".join(re.sub("<[^>]*>", "", after).split())) == Counter(
+        "".join(re.sub("<[^>]*>", "", before).split())
+    )
+    markup = r"<w:(?:hyperlink|ins|sdt|bookmarkStart|pict|tab|sym|instrText)\b"
+    assert Counter(re.findall(markup, after)) == Counter(re.findall(markup, before))
+    root = ElementTree.fromstring(after)
+    parents = {child.tag.partition("}")[2]: parent.tag.partition("}")[2] for parent in root.iter() for child in parent}
+    assert parents["t"] == "r"
+    assert parents["r"] in ("p", "hyperlink", "ins", "sdtContent")
+    depth = 0
+    for kind in re.findall('fldCharType="(begin|end)', after):
+        depth += 1 if kind == "begin" else -1
+        assert depth >= 0
 
 
 def test_headers_notes_and_comments_are_translated_and_the_other_parts_stay() -> None:

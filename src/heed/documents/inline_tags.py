@@ -174,7 +174,7 @@ class _SentencePair:
         if not words:
             return len(self.target)
         number = round(tag.place / len(self.source) * len(words)) if self.source else 0
-        if tag.kind == "close" or number >= len(words):
+        if (tag.kind == "close" and tag.place > 0) or number >= len(words):
             return words[max(number, 1) - 1][1]
         return words[number][0]
 
