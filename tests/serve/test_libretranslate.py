@@ -13,6 +13,7 @@ import pytest
 from libretranslatepy import LibreTranslateAPI
 from serving import SENTENCE, Live
 
+from heed.documents.formats import FORMATS
 from heed.tasks.predictor import Predictor
 
 JSON = {"Content-Type": "application/json"}
@@ -235,7 +236,8 @@ def test_settings_have_the_fields_that_libretranslates_page_needs(live: Live) ->
         "suggestions",
         "filesTranslation",
     }
-    assert answer["supportedFilesFormat"] == [".txt", ".csv", ".tsv", ".tmx", ".srt", ".html", ".htm"]
+    assert answer["supportedFilesFormat"] == [*FORMATS]
+    assert {".txt", ".docx", ".po"} <= {*FORMATS}
     assert answer["language"]["source"] == {"code": "auto", "name": "Auto Detect"}
 
 
