@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import gc
 import gzip
+import io
 import json
 import lzma
+import zipfile
 import zlib
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -18,10 +20,10 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, TypeVar, cast
+from typing import TypeVar
 
 import zstandard
+from loud import translated
 from pydantic import BaseModel
 from starlette.datastructures import Headers
 
@@ -32,14 +34,9 @@ from heed.core.run_manifest import read_digests
 from heed.core.sealed import sealed
 from heed.data.line_hashes import LineHashes
 from heed.data.store import TokenStore
-from heed.decoding.hypothesis import Hypothesis
-from heed.decoding.options import SearchOptions
 from heed.decoding.output_checks import Confidence
 from heed.decoding.phrases import Glossary
-from heed.documents.formats import FORMATS, translate_file
-from heed.documents.inline_tags import Links
-from heed.documents.text_translator import TextTranslator
-from heed.documents.translation import Step, TranslateOptions
+from heed.documents.formats import FORMATS
 from heed.evaluation.score_log import read_scores
 from heed.metrics.word_frequency import WordCounts
 from heed.nn.weight_file import read_header
@@ -51,9 +48,7 @@ from heed.serve.bodies import JSON, MULTIPART, URLENCODED, json_body
 from heed.serve.errors import ApiError
 from heed.statistical.arpa import read_arpa
 from heed.tasks.prepare import read_valid
-from heed.text.normalise import Normaliser
 from heed.text.readers import RECORD_READERS, CorpusFiles, read_lines, read_pairs
-from heed.text.readers.columns import Sides
 from heed.text.tokenizers import load_tokenizer
 from heed.training.manifest import checked_manifest
 from heed.training.metrics_log import read_metrics
@@ -124,28 +119,9 @@ def parser_of(path: Path) -> str:
 # --- readers --------------------------------------------------------------------------------------------
 
 
-class Echo:
-    """A searcher whose model translates each sentence to itself."""
-
-    def check(self) -> None:
-        """Somebody always waits."""
-
-    def translate(self, step: object, texts: Sequence[str], *_: object) -> list[Hypothesis]:
-        """Each text again."""
-        return [Hypothesis((), 0.0, 0.0, text=text) for text in texts]
-
-    def links(self, step: object, pairs: Sequence[tuple[str, str]]) -> list[Links]:
-        """Links of each word to itself."""
-        return [[(word, word) for word in range(len(source.split()))] for source, _ in pairs]
-
-
-WORDS = SimpleNamespace(num_source_tokens=lambda text: len(text.split()), normaliser=Normaliser())
-ECHO = Step("echo", cast(Any, WORDS), SearchOptions(), "en")
-
-
 def document(name: str, folder: Path, data: bytes) -> object:
     """Translate a file to its own language."""
-    return translate_file(name, data, TextTranslator(Echo(), [ECHO], TranslateOptions()), Sides("en", "de"))
+    return translated(name, data, str)
 
 
 def records(name: str, folder: Path, data: bytes) -> object:
@@ -272,6 +248,49 @@ SUBTITLES = [
     (b"", b"1\n00:00:01,000 --> 00:00:02,000\nA dog.\n\n", b""), (b"", b"1\n00:00:01,000 --> 00:00:02,000\n\n", b""),
     (b"", b"00:00:01,000 --> ", b""), (b"1\n00:00:01,000 --> 00:00:02,000\n", b"a <i>b</i>\n", b""), (b"", b"1\n", b""),
 ]  # fmt: skip
+MARKDOWN = [(b"", part, b"") for part in (
+    b"A *b* `c` [d](e) dog.\n\n", b"> ", b"- a\n ", b"*a ", b"**a_", b"[a](", b"![", b"`a", b"<a ",
+    b"|a", b"[a]: b\n", b"a  \n", b"a\n", b"```\n", b"&amp;", b"\\", b"<!-- ", b"| a | b |\n", b"]", b"[a]",
+    b"1. a\n", b"    ",
+)]  # fmt: skip
+CATALOGUE = [
+    (b"", b'msgid "a"\nmsgstr ""\n\n', b""), (b'msgid "a"\nmsgstr ""\n', b'"a"\n', b""), (b"", b"#, fuzzy\n", b""),
+    (b'msgid ""\nmsgstr "Plural-Forms: nplurals=9; plural=', b"(n+", b'\\n"\n'),
+    (b'msgid "a\nmsgid_plural "', b'\\"', b'"'),
+    *((b'msgid "', part, b'"\nmsgstr ""\n') for part in (b"\\n<b>a ", b"{a, plural, one {", b"&amp;<")),
+]  # fmt: skip
+STRINGS = [
+    (b"{", b'"a":"b c",', b'"a":"b"}'), (b'{"a":', b"[", b""),
+    *((b'["', part, b'"]') for part in (b"a {", b"<a ", b"\\u00e9 ", b"{a, select, b {", b"</b>", b"<b>")),
+]  # fmt: skip
+W = b'<w:d xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main">'
+WORD = [
+    (W, b"<w:p><w:r><w:t>a </w:t></w:r><w:r><w:rPr><w:b/></w:rPr><w:t>b</w:t></w:r></w:p>", b"</w:d>"),
+    *((W + b"<w:p><w:r><w:t>a</w:t>", part, b"</w:r></w:p></w:d>") for part in (
+        b"<w:t>b &amp; </w:t>", b"<w:tab/>", b"<w:a/>", b'<w:fldChar w:fldCharType="begin"/>', b"<w:t>",
+        b"<w:b><w:p/></w:b>",
+        b'<w:fldChar w:fldCharType="begin"/><w:fldChar w:fldCharType="separate"/><w:t>c</w:t>',
+    )),
+    (W + b"<w:p>", b"<w:hyperlink><w:r><w:t>a</w:t></w:r></w:hyperlink>", b"</w:p></w:d>"), (W, b"<w:p>", b""),
+]  # fmt: skip
+S = b'<s xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main">'
+CELLS = [(S, b"<si><t>a b</t></si>", b"</s>"), (S + b"<si>", b"<r><rPr><a/></rPr><t>a</t></r>", b"</si></s>")]
+T = b'<t:d xmlns:t="urn:oasis:names:tc:opendocument:xmlns:text:1.0">'
+OPEN = [
+    (T, b"<t:p>a <t:span>b</t:span></t:p>", b"</t:d>"),
+    (T + b"<t:p>", b"a<t:tab/><t:note><t:p>b</t:p></t:note>", b""),
+]
+UNITS = [
+    (b"<xliff><file>", b"<trans-unit><source>a <g>b</g> c</source><target/></trans-unit>", b"</file></xliff>"),
+    (b"<xliff><trans-unit><source>", b"a <bx id='1'/>", b"</source></trans-unit></xliff>"), (b"<xliff>", b"<a>", b""),
+    (b"<xliff><unit>", b"<segment><source>a</source></segment>", b"</unit></xliff>"),
+]  # fmt: skip
+YAML = [
+    (b"a: ", b"a b ", b"\n"), (b"", b"- a b\n", b""), (b"", b"[", b""), (b"", b"- ", b""), (b"a: |\n", b"  a b\n", b""),
+    (b"a: '", b"a b''", b"'"), (b"", b"a: &b c d\n", b""), (b"", b"# a\n", b""), (b'"', b"\\u00e9 ", b'"'),
+    (b"", b"? ", b""),
+    (b"{", b"a: b c,\n", b"}"), (b"", b"---\na b\n", b""), (b"a: >\n", b"\n", b"  a"),
+]  # fmt: skip
 OBJECTS = [
     (b'{"q":[', b'"a",', b'"a"]}'), (b'{"a":', b"[", b""), (b"{", b'"\\ud800":1,', b'"a":1}'),
     (b'{"text":[', b"{},", b"{}]}"), (b"", b"9", b""),
@@ -318,6 +337,16 @@ PARSERS: dict[str, Parser] = {
     "html": Parser(partial(document, "a.html"), HTML),
     "txt": Parser(partial(document, "a.txt"), TEXT),
     "srt": Parser(partial(document, "a.srt"), SUBTITLES),
+    "vtt": Parser(partial(document, "a.vtt"), [(b"WEBVTT\n\n" + begin, part, end) for begin, part, end in SUBTITLES]),
+    "md": Parser(partial(document, "a.md"), MARKDOWN),
+    "po": Parser(partial(document, "a.po"), CATALOGUE),
+    "json document": Parser(partial(document, "a.json"), STRINGS),
+    "docx": Parser(partial(document, "a.docx"), WORD),
+    "odt": Parser(partial(document, "a.odt"), OPEN),
+    "pptx": Parser(partial(document, "a.pptx"), [(b"<a>", b"<b/>", b"</a>")]),
+    "xlsx": Parser(partial(document, "a.xlsx"), CELLS),
+    "xliff": Parser(partial(document, "a.xliff"), UNITS),
+    "yaml": Parser(partial(document, "a.yaml"), YAML),
     "csv document": Parser(partial(document, "a.csv"), ROWS),
     "tsv document": Parser(partial(document, "a.tsv"), TABS),
     "tmx document": Parser(partial(document, "a.tmx"), XML),
@@ -357,8 +386,20 @@ PARSERS: dict[str, Parser] = {
     "confidence": Parser(partial(in_folder, "confidence.json", Confidence.read), OBJECTS),
     "glossary": Parser(partial(in_file, "a.tsv", glossary), [(b"", b"a\tb\n", b""), *TABS]),
 }
+
+
+def packed(main: str, data: bytes) -> bytes:
+    """An office document with this main part."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(main, data)
+    return out.getvalue()
+
+
 PACK: dict[str, Callable[[bytes], bytes]] = {
     "gz": gzip.compress, "xz": lzma.compress, "zst": zstandard.ZstdCompressor().compress,
+    "docx": partial(packed, "word/document.xml"), "odt": partial(packed, "content.xml"),
+    "pptx": partial(packed, "ppt/slides/slide1.xml"), "xlsx": partial(packed, "xl/sharedStrings.xml"),
 }  # fmt: skip
 """What growing inputs of a parser are packed by."""
 
@@ -369,5 +410,11 @@ def grown(name: str, sample: tuple[bytes, bytes, bytes], times: int) -> bytes:
     return PACK.get(name, bytes)(begin + part * times + end)
 
 
-assert {f".{name.removesuffix(' document')}" for name in PARSERS} >= set(FORMATS) - {".htm"}
+assert {f".{name.removesuffix(' document')}" for name in PARSERS} >= set(FORMATS) - {
+    ".htm",
+    ".pot",
+    ".arb",
+    ".xlf",
+    ".yml",
+}
 assert set(PARSERS) >= set(RECORD_READERS) - {"parquet"}  # a library's, which needs whole files

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -100,6 +102,25 @@ def test_a_translated_file_can_be_downloaded(opened: Page, served: Served) -> No
     assert download.value.suggested_filename == "words.tgt.csv"
     expected = f"id;source;target\r\n1;ba ce di;{served.translations()[0]}\r\n2;;\r\n"
     assert Path(download.value.path()).read_bytes() == expected.encode()
+
+
+WORD = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
+
+
+def test_a_word_document_can_be_translated(opened: Page, served: Served) -> None:
+    packed = io.BytesIO()
+    body = f'<w:d xmlns:w="{WORD}"><w:p><w:r><w:t>ba ce di</w:t></w:r></w:p></w:d>'
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("word/document.xml", body)
+    opened.get_by_text("Translate a file", exact=True).click()
+    file = {"name": "letter.docx", "mimeType": "application/octet-stream", "buffer": packed.getvalue()}
+    opened.get_by_label("File (").set_input_files(file)  # type: ignore[arg-type]
+    opened.get_by_role("button", name="Translate file").click()
+    with opened.expect_download() as download:
+        opened.get_by_role("link", name="letter.").click()
+    assert download.value.suggested_filename == "letter.tgt.docx"
+    with zipfile.ZipFile(download.value.path()) as archive:
+        assert archive.read("word/document.xml").decode() == body.replace("ba ce di", served.translations()[0])
 
 
 def test_a_column_of_a_file_can_be_named_after_an_error(opened: Page, served: Served, seen: Seen) -> None:

@@ -8,6 +8,7 @@ import random
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 from command import call
 from toy import flags, without_shape_checks, write_lines
@@ -139,6 +140,11 @@ def test_a_file_that_is_not_arpa_is_refused(tmp_path: Path) -> None:
     assert "Give a complete ARPA file." in result.err
     assert not (tmp_path / "run").exists()
     assert call("import", tmp_path / "nothing", "--out", tmp_path / "run").code == 66
+    np.savez(tmp_path / "model.npz", a=np.arange(9))
+    arrays = call("import", tmp_path / "model.npz", "--out", tmp_path / "run")
+    assert arrays.code == 65
+    assert "model.npz: not UTF-8 text, so not an ARPA file" in arrays.err
+    assert "A .npz file holds arrays" in arrays.err
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,7 @@ def test_an_archive_is_unpacked(translator: Path, expected: list[str], tmp_path:
     [
         ([], 2, "expected a run and a file"),
         (["missing.csv"], 66, "missing.csv does not exist"),
-        (["a.pdf"], 2, "unknown format. The name must end in one of .txt"),
+        (["a.pdf"], 2, "pdftotext to .txt, and use that file. Supported formats: .txt"),
         (["table.csv", "--src-column", "text"], 65, "no column 'text'"),
         (["table.csv", "--src-column", "0"], 2, "columns are counted from 1"),
         (["table.csv", "--out", "missing/a.csv"], 2, "name a file in an existing folder"),

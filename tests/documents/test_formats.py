@@ -3,75 +3,49 @@
 from __future__ import annotations
 
 import codecs
-import re
-from collections.abc import Iterable, Iterator
-from typing import Any, cast
 
 import pytest
+from loud import Each, translated
 
 from heed.core.errors import DataError, UsageError
-from heed.documents.formats import sample_of, translate_file
-from heed.documents.spans import Span
+from heed.documents.file_format import FileContext
+from heed.documents.formats import format_of, translate_file
 from heed.documents.subtitles import _wrapped
 from heed.documents.text_translator import TextTranslator
-from heed.documents.translation import Translation
+from heed.documents.translation import TranslateOptions
 from heed.text.readers.columns import Sides
-
-EN_DE = Sides("en", "de")
-
-
-class Loud:
-    """Translates into capitals."""
-
-    path: tuple[str, ...] = ("somewhere",)
-
-    def checked(self, items: Iterable[Any]) -> Iterator[Any]:
-        return iter(items)
-
-    def text(self, text: str) -> Translation:
-        return Translation(text.upper())
-
-    def htmls(self, texts: list[str]) -> list[Translation]:
-        return [Translation(re.sub(r"(?:(?<=>)|(?<!.))[^<]+", lambda found: found[0].upper(), text)) for text in texts]
-
-    def documents(self, texts: list[list[str | Span]]) -> list[Translation]:
-        return [
-            Translation("".join(part if isinstance(part, str) else part.plain.upper() for part in parts))
-            for parts in texts
-        ]
-
-    def lines(self, texts: list[str]) -> list[str]:
-        return [text.upper() for text in texts]
-
-
-LOUD = cast(TextTranslator, cast(Any, Loud()))
 
 
 @pytest.mark.parametrize("mark", [b"", codecs.BOM_UTF8])
 @pytest.mark.parametrize("name", ["a.txt", "A.TXT", "x\\a.txt"])
 def test_utf_8_keeps_its_mark_and_line_ends(mark: bytes, name: str) -> None:
-    assert translate_file(name, mark + b"a\r\nb\n", LOUD, EN_DE) == mark + b"A\r\nB\n"
+    assert translated(name, mark + b"a\r\nb\n") == mark + b"A\r\nB\n"
 
 
 @pytest.mark.parametrize(("encoding", "mark"), [("utf-16-le", codecs.BOM_UTF16_LE), ("utf-16-be", codecs.BOM_UTF16_BE)])
 def test_utf_16_stays_utf_16(encoding: str, mark: bytes) -> None:
     data = mark + "English,German\r\nä dog,\r\n".encode(encoding)
     expected = mark + "English,German\r\nä dog,Ä DOG\r\n".encode(encoding)
-    assert translate_file("a.csv", data, LOUD, EN_DE) == expected
+    assert translated("a.csv", data) == expected
 
 
 def test_a_memory_in_an_old_encoding_writes_missing_characters_by_number() -> None:
     head = '<?xml version="1.0" encoding="ISO-8859-1"?>'
     text = head + '<tmx><body><tu><tuv xml:lang="en"><seg>ä ÿ</seg></tuv></tu></body></tmx>'
-    done = translate_file("m.tmx", text.encode("latin-1"), LOUD, EN_DE)
+    done = translated("m.tmx", text.encode("latin-1"))
     assert "<seg>Ä &#376;</seg>" in done.decode("latin-1")
 
 
 @pytest.mark.parametrize(
     ("name", "data", "error", "message"),
     [
-        ("a.docx", b"", UsageError, r"\.docx is not supported; supported formats: \.txt, \.csv"),
-        ("a.xlsx", b"", UsageError, 'Save the sheet as "CSV UTF-8"'),
+        ("a.xyz", b"", UsageError, r"a\.xyz: \.xyz is not supported\. Supported formats: \.txt, \.md"),
+        ("a.xls", b"", UsageError, r"Save it as xlsx in LibreOffice \(soffice --convert-to xlsx\)"),
+        ("a.pdf", b"", UsageError, "pdf2docx"),
+        ("a.doc", b"", UsageError, "LibreOffice"),
+        ("a.rtf", b"", UsageError, "LibreOffice"),
+        ("a.epub", b"", UsageError, "ebook-convert"),
+        ("a.docm", b"", UsageError, r"does not take files with macros\. Save it as \.docx"),
         ("a", b"", UsageError, "a file without a suffix is not supported"),
         ("a.txt", b"a\n\xff\n", DataError, "a.txt:2: byte 1 is not valid UTF-8"),
         ("a.csv", b"PK\x03\x04\xff", DataError, "spreadsheet"),
@@ -81,18 +55,17 @@ def test_a_memory_in_an_old_encoding_writes_missing_characters_by_number() -> No
 )
 def test_files_that_cannot_be_read_are_refused(name: str, data: bytes, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
-        translate_file(name, data, LOUD, EN_DE)
+        translated(name, data)
 
 
 def test_utf_16_without_a_mark_is_recognised_by_its_zeros() -> None:
     data = "English,German\r\na dog,\r\n".encode("utf-16-le")
-    assert translate_file("a.csv", data, LOUD, EN_DE).decode("utf-16-le") == "English,German\r\na dog,A DOG\r\n"
+    assert translated("a.csv", data).decode("utf-16-le") == "English,German\r\na dog,A DOG\r\n"
 
 
 def test_a_file_translated_into_its_own_language_is_unchanged() -> None:
-    nowhere = Loud()
-    nowhere.path = ()
-    assert translate_file("m.tmx", b"<tmx/>", cast(Any, nowhere), Sides("de", "de")) == b"<tmx/>"
+    nowhere = TextTranslator(Each(str.upper), [], TranslateOptions())
+    assert translate_file(b"<tmx/>", nowhere, FileContext("m.tmx", Sides("de", "de"))) == b"<tmx/>"
 
 
 SUBTITLES = """1
@@ -111,7 +84,7 @@ one
 
 
 def test_subtitles_keep_speakers_apart_and_need_no_empty_line_between_them() -> None:
-    done = translate_file("a.srt", SUBTITLES.encode(), LOUD, EN_DE).decode()
+    done = translated("a.srt", SUBTITLES.encode()).decode()
     assert done == SUBTITLES.replace("hello", "HELLO").replace("a girl", "A GIRL").replace(
         "two lines", "TWO LINES"
     ).replace("one\n- two", "ONE -\nTWO")
@@ -129,18 +102,18 @@ def test_subtitles_keep_speakers_apart_and_need_no_empty_line_between_them() -> 
 )
 def test_codes_and_tags_of_subtitles_stay_whole_and_first(text: str, expected: str) -> None:
     times = "00:00:01,000 --> 00:00:02,000\n"
-    assert translate_file("a.srt", f"{times}{text}\n".encode(), LOUD, EN_DE).decode() == f"{times}{expected}\n"
+    assert translated("a.srt", f"{times}{text}\n".encode()).decode() == f"{times}{expected}\n"
 
 
 def test_the_sample_of_a_file_is_decoded_as_the_file() -> None:
-    assert sample_of("a.txt", codecs.BOM_UTF16_LE + "ä dog".encode("utf-16-le")).endswith("ä dog")
-    assert sample_of("a.txt", b"a\xff") == "a\ufffd"
+    assert format_of("a.txt").sample(codecs.BOM_UTF16_LE + "ä dog".encode("utf-16-le"), "a.txt").endswith("ä dog")
+    assert format_of("a.txt").sample(b"a\xff", "a.txt") == "a\ufffd"
 
 
 def test_bad_bytes_can_be_replaced() -> None:
-    assert translate_file("a.txt", b"a\xff", LOUD, EN_DE, "replace").decode() == "A\ufffd"
+    assert translated("a.txt", b"a\xff", errors="replace").decode() == "A\ufffd"
     memory = b'<tmx><body><tu><tuv xml:lang="en"><seg>a\x01</seg></tuv></tu></body></tmx>'
-    assert "<seg>A\ufffd</seg>" in translate_file("m.tmx", memory, LOUD, EN_DE, "replace").decode()
+    assert "<seg>A\ufffd</seg>" in translated("m.tmx", memory, errors="replace").decode()
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from heed.core.errors import DataError, UsageError
 from heed.documents import tables
+from heed.documents.file_format import FileContext
 from heed.text.readers.columns import Sides
 
 EN_DE = Sides("en", "de")
@@ -28,11 +29,11 @@ def translator(lines: Lines) -> Any:
 
 
 def filled_csv(text: str, name: str, sides: Sides, translate: Lines) -> str:
-    return tables.translate_csv(text, name, sides, translator(translate), lambda message: None)
+    return tables.translate_csv(text, translator(translate), FileContext(name, sides))
 
 
 def filled_tsv(text: str, name: str, sides: Sides, translate: Lines) -> str:
-    return tables.translate_tsv(text, name, sides, translator(translate), lambda message: None)
+    return tables.translate_tsv(text, translator(translate), FileContext(name, sides))
 
 
 def loud(texts: Sequence[str]) -> list[str]:
@@ -164,8 +165,9 @@ def test_headings_are_distinguished_from_text(table: str, sides: Sides, expected
 def test_a_message_describes_what_will_be_translated() -> None:
     messages: list[str] = []
     table = "English;Notes;German\na dog;x;\nb;;B\n"
-    tables.translate_csv(table, "t.csv", EN_DE, translator(loud), messages.append)
-    tables.translate_csv("a dog\n", "t.csv", EN_DE, translator(loud), messages.append)
+    context = FileContext("t.csv", EN_DE, notify=messages.append)
+    tables.translate_csv(table, translator(loud), context)
+    tables.translate_csv("a dog\n", translator(loud), context)
     assert messages == [
         "column 1 (English) into column 3 (German): 1 of 2 rows",
         "column 1 into a new column: 1 of 1 rows; the first row is text "

@@ -13,6 +13,7 @@ from to_itself import to_itself
 
 from heed.core.errors import DataError, UsageError
 from heed.documents import tmx
+from heed.documents.file_format import FileContext
 from heed.documents.inline_tags import insert_tags
 from heed.documents.spans import Part, Span, escape
 from heed.documents.translation import Translation
@@ -24,7 +25,7 @@ EN_DE = Sides("en", "de")
 
 
 def completed(text: str, name: str, sides: Sides, translator: Any) -> str:
-    return tmx.translate_tmx(text, name, sides, translator, lambda message: None)
+    return tmx.translate_tmx(text, translator, FileContext(name, sides))
 
 
 class Loud:

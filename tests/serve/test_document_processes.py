@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import sys
+import zipfile
 from collections.abc import Iterator, Sequence
 from types import SimpleNamespace
 from typing import Any, ClassVar
@@ -15,6 +17,7 @@ from heed.core.errors import DataError, HeedError
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import Constraints, SearchOptions
 from heed.documents import isolated
+from heed.documents.file_format import FileContext
 from heed.documents.formats import translate_file
 from heed.documents.inline_tags import Links
 from heed.documents.text_translator import TextTranslator
@@ -95,8 +98,24 @@ def test_a_process_translates_a_file_as_this_one_does(
     name: str, path: list[Step], options: TranslateOptions, processes: DocumentProcesses
 ) -> None:
     data = DOCUMENTS[name].encode()
-    expected = translate_file(name, data, TextTranslator(Upper(), path, options), SIDES)
+    expected = translate_file(data, TextTranslator(Upper(), path, options), FileContext(name, SIDES))
     assert processes.translate(name, data, Upper(), path, options, SIDES) == expected
+
+
+def test_a_process_reads_office_documents_within_the_limit_of_uploads(processes: DocumentProcesses) -> None:
+    def document(body: str) -> bytes:
+        out = io.BytesIO()
+        with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("content.xml", body)
+        return out.getvalue()
+
+    text = '<t:p xmlns:t="urn:oasis:names:tc:opendocument:xmlns:text:1.0">one{}</t:p>'
+    done = processes.translate("a.odt", document(text), Upper(), path_of("a"), TranslateOptions(), SIDES)
+    with zipfile.ZipFile(io.BytesIO(done)) as archive:
+        assert archive.read("content.xml").decode() == text.replace("one{}", "a:ONE{}")
+    with pytest.raises(HeedError, match=r"a\.odt: its text unpacks to more than 17 MB"):
+        large = document(text.replace("{}", " " * (17 << 20)))
+        processes.translate("a.odt", large, Upper(), path_of("a"), TranslateOptions(), SIDES)
 
 
 @pytest.mark.parametrize(
@@ -113,7 +132,7 @@ def test_a_process_gives_the_errors_that_this_one_gives(
     name: str, data: bytes, options: TranslateOptions, processes: DocumentProcesses
 ) -> None:
     with pytest.raises(HeedError) as here:
-        translate_file(name, data, TextTranslator(Upper(), path_of("a"), options), SIDES)
+        translate_file(data, TextTranslator(Upper(), path_of("a"), options), FileContext(name, SIDES))
     with pytest.raises(HeedError) as there:
         processes.translate(name, data, Upper(), path_of("a"), options, SIDES)
     assert str(there.value) == str(here.value)

@@ -13,6 +13,7 @@ import pytest
 from serving import until as wait_for
 from starlette.requests import Request
 
+from heed.documents.file_format import FileContext
 from heed.documents.formats import translate_file
 from heed.documents.text_translator import TextTranslator
 from heed.documents.translation import TranslateOptions
@@ -104,7 +105,7 @@ def test_reading_a_document_stops_when_its_job_is_cancelled(name: str, text: str
     job.cancel()
     translator = TextTranslator(job, [step], TranslateOptions())  # type: ignore[list-item]
     with pytest.raises(ClientLeftError):
-        translate_file(name, text.encode(), translator, Sides("en", "de"))
+        translate_file(text.encode(), translator, FileContext(name, Sides("en", "de")))
 
 
 def test_reading_a_document_stops_when_its_time_is_over() -> None:

@@ -6,12 +6,14 @@ import io
 import json
 import urllib.error
 import uuid
+import zipfile
 from typing import Any
 
 import pytest
 from libretranslatepy import LibreTranslateAPI
 from serving import SENTENCE, Live
 
+from heed.documents.formats import FORMATS
 from heed.tasks.predictor import Predictor
 
 JSON = {"Content-Type": "application/json"}
@@ -234,7 +236,8 @@ def test_settings_have_the_fields_that_libretranslates_page_needs(live: Live) ->
         "suggestions",
         "filesTranslation",
     }
-    assert answer["supportedFilesFormat"] == [".txt", ".csv", ".tsv", ".tmx", ".srt", ".html", ".htm"]
+    assert answer["supportedFilesFormat"] == [*FORMATS]
+    assert {".txt", ".docx", ".po"} <= {*FORMATS}
     assert answer["language"]["source"] == {"code": "auto", "name": "Auto Detect"}
 
 
@@ -278,6 +281,21 @@ def test_subtitles_keep_numbers_times_and_lines(live: Live) -> None:
     assert lines[3]
     assert lines[7].startswith("<i>")
     assert lines[7].endswith("</i>")
+
+
+WORD = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
+
+
+def test_a_word_document_in_an_unknown_language_is_translated(live: Live, loaded: list[Predictor]) -> None:
+    packed = io.BytesIO()
+    body = f'<w:d xmlns:w="{WORD}"><w:p><w:r><w:t>{SENTENCE}</w:t></w:r></w:p></w:d>'
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("word/document.xml", body)
+    done = file_translated(live, "a.docx", packed.getvalue(), {"source": "auto"})
+    with zipfile.ZipFile(io.BytesIO(done)) as archive:
+        assert archive.read("word/document.xml").decode() != body
+    body_of, head = multipart({"source": "auto", "target": "de"}, "a.docx", b"PK\3\4")
+    assert live.ask("POST", "/translate_file", body_of, head).status == 400
 
 
 @pytest.mark.parametrize("name", ["a.exe", "a", "../../etc/passwd", "a.txt/.."])

@@ -1,4 +1,4 @@
-"""`heed translate-file`: translate a document, a table or a translation memory, and keep its format."""
+"""`heed translate-file`: translate a whole file, and keep its format."""
 
 from __future__ import annotations
 
@@ -61,9 +61,10 @@ def translate_file(
 ) -> None:
     """Translate a whole file, and keep its format.
 
-    Formats: .txt, .csv, .tsv, .tmx, .srt, .html. In a table, the rows without a translation get one, in the column of
-    the target language or in a new one; in a translation memory, the units without one, marked with
-    creationid="heed". Any key of [decoding] in the run's recipe.toml is an option too: --decoding.max_ratio=1.5.
+    Formats: .txt, .md, .html, .docx, .odt, .pptx, .xlsx, .csv, .tsv, .tmx, .po, .xliff, .json, .yaml, .srt, .vtt. In a
+    table, the rows without a translation get one, in the column of the target language or in a new one; in a
+    translation memory (marked with creationid="heed"), a PO or an XLIFF file, the entries without one. Any key of
+    [decoding] in the run's recipe.toml is an option too: --decoding.max_ratio=1.5.
 
     Examples:
 
@@ -73,13 +74,13 @@ def translate_file(
     """
     from heed.decoding.options import require_plain_beam
     from heed.decoding.phrases import read_terms
-    from heed.documents.formats import FORMATS, suffix_of, translate_file
+    from heed.documents.file_format import FileContext
+    from heed.documents.formats import format_of, translate_file
     from heed.documents.text_translator import TextTranslator
     from heed.documents.translation import Step, TranslateOptions
     from heed.text.archives import COMPRESSIONS, open_bytes, plain_name
     from heed.text.readers import parse_column
     from heed.text.readers.columns import Sides
-    from heed.text.readers.corpus import SPREADSHEETS
 
     names, keys = split_words(words)
     if len(names) != 2:
@@ -90,8 +91,7 @@ def translate_file(
     if out is not None and out.suffix.lower() in COMPRESSIONS:
         raise UsageError(f"--out {out}: the output is not compressed; leave out {out.suffix}.")
     name = plain_name(file)
-    if suffix_of(name) not in (*FORMATS, *SPREADSHEETS):
-        raise UsageError(f"{file}: unknown format. The name must end in one of {', '.join(FORMATS)}.")
+    format_of(name)
     loaded = load_translator(run, combination, compute, needs_pytorch=False)
     options = search_options(loaded.decoding, merge_keys(keys, {"beam_size": beam} if beam else {}))
     normalise = loaded.data.normaliser.apply
@@ -105,7 +105,8 @@ def translate_file(
         data = opened.read()
     step = Step(run.name, loaded.line_translator(with_tokens=False), options, src_lang)
     translator = TextTranslator(_WithProgress(loaded, quiet), [step], translate_options)
-    translated = translate_file(name, data, translator, sides, errors, lambda note: message(f"{file}: {note}", quiet))
+    context = FileContext(name, sides, errors, lambda note: message(f"{file}: {note}", quiet))
+    translated = translate_file(data, translator, context)
     if out is None:
         sys.stdout.buffer.write(translated)
         return

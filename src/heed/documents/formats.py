@@ -1,118 +1,97 @@
 """Translation of whole files, by suffix.
 
-| suffix | what is translated |
-| --- | --- |
-| .txt | sentences; white space, lines and paragraphs stay |
-| .csv, .tsv | rows of one column without a translation (`tables.py`) |
-| .tmx | units without a translation (`tmx.py`) |
-| .srt | the text of each subtitle (`subtitles.py`) |
-| .html, .htm | text; markup stays (`html_spans.py`) |
+A format is a module of this package, which says what is translated and what stays, and one key of `FORMATS`.
 """
 
 from __future__ import annotations
 
-import codecs
-import io
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import PurePosixPath
 
-from heed.core.errors import DataError, UsageError
-from heed.documents.subtitles import translate_srt
-from heed.documents.tables import Notify, translate_csv, translate_tsv
+from heed.core.errors import UsageError
+from heed.documents.file_format import FileContext, FileFormat
+from heed.documents.html_file import HTML
+from heed.documents.json_strings import JSON
+from heed.documents.markdown import MARKDOWN
+from heed.documents.office_open import SLIDES, WORD, WORKBOOK
+from heed.documents.open_document import TEXT_DOCUMENT
+from heed.documents.plain_text import PLAIN_TEXT
+from heed.documents.po import PO
+from heed.documents.subtitles import SUBTITLES, WEB_SUBTITLES
+from heed.documents.tables import CSV, TSV
 from heed.documents.text_translator import TextTranslator
-from heed.documents.tmx import translate_tmx
-from heed.text.readers.columns import Sides
-from heed.text.readers.corpus import SPREADSHEETS
-from heed.text.readers.lines import UTF_16_MARKS, Errors, LineDecoder, utf_16_of
-from heed.text.readers.tmx import encoding_of, mended
+from heed.documents.tmx import TMX
+from heed.documents.xliff import XLIFF
+from heed.documents.yaml_strings import YAML
 
-_BYTE_ORDER_MARKS = {"utf-8-sig": codecs.BOM_UTF8, "utf-16-le": codecs.BOM_UTF16_LE, "utf-16-be": codecs.BOM_UTF16_BE}
+FORMATS: Mapping[str, FileFormat] = {
+    ".txt": PLAIN_TEXT,
+    ".md": MARKDOWN,
+    ".html": HTML,
+    ".htm": HTML,
+    ".docx": WORD,
+    ".odt": TEXT_DOCUMENT,
+    ".pptx": SLIDES,
+    ".xlsx": WORKBOOK,
+    ".csv": CSV,
+    ".tsv": TSV,
+    ".tmx": TMX,
+    ".po": PO,
+    ".pot": PO,
+    ".xliff": XLIFF,
+    ".xlf": XLIFF,
+    ".json": JSON,
+    ".arb": JSON,
+    ".yaml": YAML,
+    ".yml": YAML,
+    ".srt": SUBTITLES,
+    ".vtt": WEB_SUBTITLES,
+}
+"""By suffix."""
+
+_OFFICE = "Save it as {0} in LibreOffice (soffice --convert-to {0}) and use that file"
+_MACROS = "heed does not take files with macros. Save it as {0}"
+_PANDOC = "Convert it with pandoc to {0} and use that file"
+_TOOLKIT = "Convert it to .po with {0} of the Translate Toolkit, and back after the translation"
+CONVERTERS: Mapping[str, str] = {
+    **{suffix: _OFFICE.format("docx") for suffix in (".doc", ".rtf", ".dot", ".wpd", ".pages")},
+    **{suffix: _OFFICE.format("xlsx") for suffix in (".xls", ".ods", ".numbers", ".xlsb")},
+    **{suffix: _OFFICE.format("pptx") for suffix in (".ppt", ".odp", ".key")},
+    **{suffix: _MACROS.format(f"{suffix[:-1]}x") for suffix in (".docm", ".xlsm", ".pptm")},
+    **{suffix: _PANDOC.format(".md") for suffix in (".rst", ".tex", ".adoc", ".org", ".ipynb", ".wiki")},
+    **{suffix: _TOOLKIT.format(tool) for suffix, tool in (
+        (".properties", "prop2po"), (".resx", "resx2po"), (".ts", "ts2po"), (".strings", "prop2po"),
+        (".ini", "ini2po"), (".ftl", "moz2po"), (".php", "php2po"), (".rc", "rc2po"),
+    )},
+    ".pdf": "Convert it with pdf2docx to .docx, or with pdftotext to .txt, and use that file",
+    ".epub": "Convert it with Calibre (ebook-convert) or pandoc to .docx and use that file",
+    ".mobi": "Convert it with Calibre (ebook-convert) to .docx and use that file",
+    ".mo": "Convert it with msgunfmt to .po and use that file",
+    ".xml": "If it is XLIFF, name it .xliff; Android's strings become .po with android2po",
+    **dict.fromkeys((".ass", ".ssa", ".sub", ".sbv"), "Convert it with ffmpeg to .srt and use that file"),
+}  # fmt: skip
+"""What turns a file of another format into one that heed takes."""
 
 
-def translate_file(
-    name: str,
-    data: bytes,
-    translator: TextTranslator,
-    sides: Sides,
-    errors: Errors = "strict",
-    notify: Notify | None = None,
-) -> bytes:
-    """The translated file, in its own encoding.
-
-    The suffix of `name` is the format. `sides`: the languages, and the columns of a table. `notify` gets a message
-    about what will be translated. Raises UsageError for an unknown format, DataError for a malformed file.
-    """
+def format_of(name: str) -> FileFormat:
+    """The format of a file by its name. Raises UsageError, with a converter if heed knows one."""
     suffix = suffix_of(name)
-    if suffix in SPREADSHEETS:
-        raise UsageError(f'{suffix} is not supported. Save the sheet as "CSV UTF-8" and use that file.')
-    if suffix not in FORMATS:
-        what = f"{suffix} is" if suffix else "a file without a suffix is"
-        raise UsageError(f"{what} not supported; supported formats: {', '.join(FORMATS)}.")
-    if not translator.path:  # to its own language
-        return data
-    encoding = _encoding_of(data, name, suffix)
-    mark = _BYTE_ORDER_MARKS.get(encoding, b"") if data.startswith(tuple(_BYTE_ORDER_MARKS.values())) else b""
-    text = _decoded(data[len(mark) :], encoding, name, errors)
-    if suffix == ".tmx" and errors == "replace":
-        text = "".join(mended([text]))
-    translated = FORMATS[suffix](text, name, sides, translator, notify or (lambda message: None))
-    return mark + translated.encode(encoding.removesuffix("-sig"), "xmlcharrefreplace")  # TMX may be in an old encoding
+    if suffix in FORMATS:
+        return FORMATS[suffix]
+    what = f"{suffix} is" if suffix else "a file without a suffix is"
+    advice = f" {CONVERTERS[suffix]}." if suffix in CONVERTERS else ""
+    raise UsageError(f"{name}: {what} not supported.{advice} Supported formats: {', '.join(FORMATS)}.")
 
 
-def sample_of(name: str, data: bytes) -> str:
-    """The beginning of a file as text, for language detection; undecodable bytes become U+FFFD."""
-    encoding = _encoding_of(data, name, suffix_of(name))
-    return data[:100_000].decode(encoding, "replace")
+def translate_file(data: bytes, translator: TextTranslator, context: FileContext) -> bytes:
+    """The translated file, in its own encoding. The suffix of its name is its format.
+
+    Raises UsageError for an unknown format, DataError for a malformed file.
+    """
+    file_format = format_of(context.name)
+    return file_format.translated(data, translator, context) if translator.path else data  # to its own language
 
 
 def suffix_of(name: str) -> str:
     """`.txt`, in lower case."""
     return PurePosixPath(name.replace("\\", "/")).suffix.lower()
-
-
-def _encoding_of(data: bytes, name: str, suffix: str) -> str:
-    if data.startswith(UTF_16_MARKS):
-        return "utf-16-le" if data.startswith(codecs.BOM_UTF16_LE) else "utf-16-be"
-    start = data[:1000]
-    if suffix != ".tmx" and 4 * start.count(0) > len(start):
-        return utf_16_of(start).lower().replace("utf-16", "utf-16-")
-    return encoding_of(data, name) if suffix == ".tmx" else "utf-8-sig"
-
-
-def _decoded(data: bytes, encoding: str, name: str, errors: Errors) -> str:
-    try:
-        return data.decode(encoding, errors)
-    except UnicodeDecodeError as error:
-        if encoding == "utf-8-sig":  # which line is wrong, and why
-            return "".join(map(LineDecoder(name, errors).decode, io.BytesIO(data)))
-        raise DataError(
-            f"{name}: byte {error.start + 1} is not valid {encoding.upper()}. Save the file again."
-        ) from error
-
-
-def _text(text: str, name: str, sides: Sides, translator: TextTranslator, notify: Notify) -> str:
-    return translator.text(text).text
-
-
-def _html(text: str, name: str, sides: Sides, translator: TextTranslator, notify: Notify) -> str:
-    return translator.html(text).text
-
-
-def _srt(text: str, name: str, sides: Sides, translator: TextTranslator, notify: Notify) -> str:
-    return translate_srt(text, translator)
-
-
-FORMATS: Mapping[str, Callable[[str, str, Sides, TextTranslator, Notify], str]] = {
-    ".txt": _text,
-    ".csv": translate_csv,
-    ".tsv": translate_tsv,
-    ".tmx": translate_tmx,
-    ".srt": _srt,
-    ".html": _html,
-    ".htm": _html,
-}
-"""By suffix."""
-MARKUP = (".html", ".htm", ".tmx")
-"""Formats with markup."""
-BILINGUAL = (".csv", ".tsv", ".tmx")
-"""Formats that may have texts in two languages."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import html
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 
 from heed.documents.html_tokens import HtmlToken, html_tokens
 from heed.documents.spans import Part, PartsBuilder, Span
@@ -30,7 +31,8 @@ _VOID = _names("area base br col embed hr img input link meta param source track
 class _Reader:
     """Splits HTML into markup and spans."""
 
-    def __init__(self) -> None:
+    def __init__(self, written: Callable[[HtmlToken], str] | None) -> None:
+        self._written = written
         self._parts = PartsBuilder()
         self._open: list[tuple[str, int]] = []  # open tags of the span, and their pairs
         self._kept: list[str] = []  # open elements inside a kept one, the outermost first
@@ -64,7 +66,10 @@ class _Reader:
 
     def _start_tag(self, token: HtmlToken) -> None:
         is_single = token.tag in _VOID or token.is_empty
-        if not is_single and (token.tag in _KEPT or _is_not_for_translation(token)):
+        is_kept = _is_not_for_translation(token)
+        if self._written and not is_kept:
+            token = replace(token, text=self._written(token))
+        if not is_single and (token.tag in _KEPT or is_kept):
             self._keep(token)
         elif token.tag not in _INLINE:
             self._markup(token.text)
@@ -119,9 +124,14 @@ def _go_on() -> None:
     """The default check: never stop."""
 
 
-def parse(text: str, check: Callable[[], None] = _go_on) -> list[Part]:
-    """Markup and spans, in order. `check` is called at each token, and may raise to stop."""
-    reader = _Reader()
+def parse(
+    text: str, check: Callable[[], None] = _go_on, written: Callable[[HtmlToken], str] | None = None
+) -> list[Part]:
+    """Markup and spans, in order. `check` is called at each token, and may raise to stop.
+
+    `written` returns an opening tag as it is to be written.
+    """
+    reader = _Reader(written)
     for token in html_tokens(text):
         check()
         reader.add(token)

@@ -39,6 +39,14 @@ class HtmlToken:
         """Whether a tag has no content: `<br/>`."""
         return self.text.endswith("/>")
 
+    def place_of(self, attribute: str) -> tuple[int, int] | None:
+        """The place of an attribute's value in the text, with its quotes; None without a value."""
+        for match in _ATTRIBUTE.finditer(self.text, len(self.tag) + 1):
+            if match[1].lower() == attribute:
+                group = match.lastindex or 1
+                return (match.start(group) - (group < 4), match.end()) if group > 1 else None
+        return None
+
     def attributes(self) -> dict[str, str]:
         """The attributes of an opening tag, by their names in lower case."""
         attributes: dict[str, str] = {}

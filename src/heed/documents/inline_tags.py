@@ -29,8 +29,10 @@ _STYLE = r"an?\d{1,2}|pos\(|move\(|org\(|fade?\(|[iubs][01]|[1-4]?[ca]&|fn[A-Z]|
 
 _PLACEHOLDER = re.compile(
     rf"\{{\\(?:{_STYLE})[^{{}}\n]{{0,80}}\}}|"  # {\\an8} {\\pos(1,2)}
-    r"\{\{[^{}\n]{1,80}\}\}|\$\{[^{}\n]{1,80}\}|\{[\w.:!-]{0,80}\}"  # {{name}} ${name} {0} {name:.2f}
-    r"|(?<![\w%])%(?:\(\w{1,80}\)|\d{1,2}\$)?[-+0]?\d{0,3}(?:\.\d{1,2})?[sdifuxg@](?!\w)"  # %s %(name)s %1$s %.2f %@
+    r"\{\{[^{}\n]{1,80}\}\}|[$%]\{[^{}\n]{1,80}\}"  # {{name}} ${name} %{name}
+    r"|\{[\w.:!-]{0,80}\}"  # {0} {name:.2f}
+    r"|\{\w{1,40}, ?(?:number|date|time|ordinal|spellout|duration)\b[^{}\n]{0,80}\}"  # {0, number, integer}
+    r"|(?<![\w%])%(?:\(\w{1,80}\)|\d{1,2}\$)?[-+0]?\d{0,3}(?:\.\d{1,2})?(?:hh?|ll?|[jztL])?[sdifuxg@](?!\w)"  # %s %1$lu
     r"|https?://[^\s<>\"]*[^\s<>\".,;:!?)\]}'’”»]"
     r"|[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}"
 )
@@ -91,17 +93,16 @@ class _SentencePair:
                 return None
             ranges[pair] = enclosed
         places = [
-            (tag, self._place_of_single(tag) if tag.kind == "single" else ranges[tag.pair][tag.kind == "close"])
+            (tag, self._place_of_single(tag) if tag.kind == "single" else self._with_space(tag, ranges[tag.pair]))
             for tag in tags
         ]
-        rank = {"close": 0, "single": 1, "open": 2}
-        return sorted(places, key=lambda item: (item[1], rank[item[0].kind]))
+        return _in_order(places, self.target)
 
     def _range(self, begin: int, end: int) -> Range | None:
         """The characters of the target that a range of the source is aligned to, if any."""
         inside = {n for n, (first, last) in enumerate(self.source_words) if first < end and last > begin}
         if inside and len(inside) == len(self.source_words):
-            return self.target_words[0][0], self.target_words[-1][1]
+            return self._without_punctuation(self.target_words[0][0], self.target_words[-1][1], begin, end)
         linked = sorted({to for of, to in self.links if of in inside})
         if not linked:
             return None
@@ -109,8 +110,27 @@ class _SentencePair:
         first, last = self.target_words[run[0]][0], self.target_words[run[-1]][1]
         return self._without_punctuation(first, last, begin, end)
 
+    def _with_space(self, tag: InlineTag, enclosed: Range) -> int:
+        """The end of the range that a tag is at, with the space inside of its pair if the source has one there."""
+        first, last = enclosed
+        if tag.kind == "open":
+            has_space = 0 < tag.place < len(self.source) and self.source[tag.place].isspace()
+            return len(self.target[:first].rstrip()) if has_space else first
+        rest = self.target[last:]
+        has_space = 0 < tag.place < len(self.source) and self.source[tag.place - 1].isspace()
+        return last + len(rest) - len(rest.lstrip()) if has_space and rest.strip() else last
+
     def _without_punctuation(self, first: int, last: int, begin: int, end: int) -> Range:
-        """The range without the punctuation at its ends, where the source's range has none."""
+        """The range without the punctuation at its ends, where the source's range has none.
+
+        Characters that the source has in the same word outside of the range stay outside.
+        """
+        for word_begin, word_end in self.source_words:
+            before, after = self.source[word_begin:begin], self.source[end:word_end]
+            if word_begin < begin < word_end and self.target.startswith(before, first):
+                first = min(first + len(before), last - 1)
+            if word_begin < end < word_end and self.target.endswith(after, first, last):
+                last = max(last - len(after), first + 1)
         if begin < len(self.source) and self.source[begin].isalnum():
             ends = dict(placeholder_ranges(self.target))
             while first < last - 1 and not self.target[first].isalnum():
@@ -154,9 +174,31 @@ class _SentencePair:
         if not words:
             return len(self.target)
         number = round(tag.place / len(self.source) * len(words)) if self.source else 0
-        if tag.kind == "close" or number >= len(words):
+        if (tag.kind == "close" and tag.place > 0) or number >= len(words):
             return words[max(number, 1) - 1][1]
         return words[number][0]
+
+
+def _in_order(places: Places, target: str) -> Places:
+    """Tags in the order of their places; at one place, closing, single, opening ones.
+
+    A single tag that is the first or the last in a pair, before or after its text, stays inside.
+    """
+    ranked = [(place, {"close": 0, "single": 1, "open": 2}[tag.kind]) for tag, place in places]
+    for n in range(1, len(places)):
+        if (ranked[n][1], ranked[n - 1][1]) == (1, 2) and places[n][0].place == places[n - 1][0].place:
+            ranked[n] = ranked[n - 1]
+    for n in range(len(places) - 2, -1, -1):
+        if (ranked[n][1], ranked[n + 1][1]) == (1, 0) and places[n][0].place == places[n + 1][0].place:
+            end = ranked[n + 1]
+            last = n + 1
+            if target[end[0] : ranked[n][0]].isspace():  # the pair ends after the space before the single tag
+                while last < len(places) and ranked[last] == end:
+                    ranked[last] = ranked[n][0], 0
+                    last += 1
+            ranked[n] = ranked[n + 1]
+    order = sorted(range(len(places)), key=ranked.__getitem__)
+    return [(places[n][0], ranked[n][0]) for n in order]
 
 
 def _words(text: str) -> list[Range]:

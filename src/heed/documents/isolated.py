@@ -32,6 +32,7 @@ from heed.core.json_text import parse_json
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import Constraints, SearchOptions
 from heed.decoding.sentences import MAX_TOKENS, most_tokens
+from heed.documents.file_format import FileContext
 from heed.documents.formats import translate_file
 from heed.documents.inline_tags import Links
 from heed.documents.text_translator import TextTranslator
@@ -124,7 +125,8 @@ def translate(connection: Connection, document: dict[str, Any], data: bytes) -> 
         for number, (src_lang, normaliser) in enumerate(document["path"])
     ]
     translator = TextTranslator(models, path, TranslateOptions(**document["options"]))
-    return translate_file(document["name"], data, translator, Sides(**document["sides"]))
+    sides, most = Sides(**document["sides"]), document["most_unpacked"]
+    return translate_file(data, translator, FileContext(document["name"], sides, most_unpacked=most))
 
 
 def _outcome(connection: Connection, document: dict[str, Any], data: bytes) -> tuple[str, bytes]:

@@ -1,14 +1,14 @@
 """Spans: the parts of a marked-up text that are translated in one piece.
 
-A span is plain text with inline tags, of HTML or of a segment of a translation memory. The markup between two spans
-stays as it is.
+A span is plain text with inline tags: those of HTML, codes of a translation memory, runs of formatting of a document.
+The markup between two spans stays as it is. Markup may contain texts of its own (`nested_texts.py`).
 """
 
 from __future__ import annotations
 
 import html
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -21,12 +21,19 @@ _SPACES = " \t\n\r\f"
 _SPACE = re.compile(f"[{_SPACES}]+")
 
 
+def escape(text: str) -> str:
+    """Text as HTML and XML write it."""
+    return html.escape(text, quote=False)
+
+
 @dataclass(frozen=True)
 class Span:
-    """Text with its entities decoded and its white space reduced to single spaces, and its inline tags in order."""
+    """Text with its entities decoded, and its inline tags in order."""
 
     plain: str = ""
     tags: Sequence[InlineTag] = field(default_factory=list)
+    escape: Callable[[str], str] = escape
+    """Writes text as the format writes it."""
 
 
 Part = str | Span
@@ -34,9 +41,14 @@ Part = str | Span
 
 
 class PartsBuilder:
-    """Collects the spans of a text and the markup between them, in the order of reading, each in constant time."""
+    """Collects the spans of a text and the markup between them, in the order of reading, each in constant time.
 
-    def __init__(self) -> None:
+    White space inside a span is reduced to single spaces, unless it counts in this format.
+    """
+
+    def __init__(self, keeps_space: bool = False, escape: Callable[[str], str] = escape) -> None:
+        self._keeps_space = keeps_space
+        self._escape = escape
         self.is_inside = False
         """Whether a span is open."""
         self._parts: list[Part] = []
@@ -54,7 +66,7 @@ class PartsBuilder:
         self._space += before
         if words:
             self._open_span()
-            self._append(_SPACE.sub(" ", words))
+            self._append(words if self._keeps_space else _SPACE.sub(" ", words))
             self._space = after
 
     def open_tag(self, text: str) -> int:
@@ -90,7 +102,8 @@ class PartsBuilder:
     def _add_tag(self, text: str, kind: Literal["open", "close", "single"], pair: int) -> None:
         self._open_span()
         stands_for_word = kind == "single" and not text.startswith("<!--")  # the spaces around it count
-        follows_space = self._chunks[-1:] == [" "]
+        is_after_text = bool(self._chunks) and self._num_settled == len(self._tags)
+        follows_space = is_after_text and self._chunks[-1].isspace()
         self._tags.append(InlineTag(text, self._length, kind, pair, not (stands_for_word and follows_space)))
 
     def _open_span(self) -> None:
@@ -98,30 +111,53 @@ class PartsBuilder:
         space, self._space = self._space, ""
         if self.is_inside:
             if space:
-                self._add_space()
+                self._add_space(space if self._keeps_space else " ")
             return
         self._parts += [space] if space else []
         self.is_inside = True
         self._chunks, self._length, self._tags, self._num_settled = [], 0, [], 0
 
-    def _add_space(self) -> None:
-        """Add a space. After another space, or at the beginning, only the tags in between remember it."""
-        if self._chunks and self._chunks[-1] != " ":
-            self._append(" ")
+    def _add_space(self, space: str) -> None:
+        """Add a space. After another space, or at the beginning, only the tag before it remembers it."""
+        if self._chunks and not self._chunks[-1].isspace():
+            self._append(space)
             return
-        for number in range(self._num_settled, len(self._tags)):
-            self._tags[number] = replace(self._tags[number], glued_right=False)
+        if self._num_settled < len(self._tags):
+            self._tags[-1] = replace(self._tags[-1], glued_right=False)
         self._num_settled = len(self._tags)
 
     def _close_span(self) -> None:
         if self.is_inside:
-            self._parts.append(Span("".join(self._chunks), self._tags))
+            self._parts.append(Span("".join(self._chunks), _with_empty_pairs_joined(self._tags), self._escape))
             self.is_inside = False
 
 
-def escape(text: str) -> str:
-    """Text as HTML and XML write it."""
-    return html.escape(text, quote=False)
+def _with_empty_pairs_joined(tags: Sequence[InlineTag]) -> list[InlineTag]:
+    """The tags, with a pair that has no text inside as one single tag: a link around an image."""
+    joined: list[InlineTag] = []
+    opened: dict[int, int] = {}
+    for tag in tags:
+        joined.append(tag)
+        if tag.kind == "open":
+            opened[tag.pair] = len(joined) - 1
+        elif tag.kind == "close" and (first := opened.get(tag.pair, len(joined))) < len(joined):
+            some = joined[first:]
+            if some[0].pair == tag.pair and some[0].place == tag.place:
+                glued = all(each.glued_left for each in some), tag.glued_right
+                text = "".join(each.text + ("" if each.glued_right else " ") for each in some[:-1]) + tag.text
+                joined[first:] = [InlineTag(text, tag.place, "single", -1, *glued)]
+    return joined
+
+
+def without_unclosed(parts: list[Part]) -> list[Part]:
+    """The parts, with every tag that is opened and never closed as a single one."""
+    closed = {tag.pair for part in parts if isinstance(part, Span) for tag in part.tags if tag.kind == "close"}
+    return [
+        replace(part, tags=[tag if tag.pair in closed else replace(tag, kind="single", pair=-1) for tag in part.tags])
+        if isinstance(part, Span)
+        else part
+        for part in parts
+    ]
 
 
 def write_span(span: Span, pieces: Sequence[Piece], translations: Sequence[str], links: Sequence[Links]) -> str:
@@ -132,12 +168,12 @@ def write_span(span: Span, pieces: Sequence[Piece], translations: Sequence[str],
         last = _end_of_tags(span.tags, first, end, piece.is_sentence)
         tags = [replace(tag, place=tag.place - start) for tag in span.tags[first:last]]
         if piece.is_sentence:
-            out += gap + insert_tags(tags, piece.text, translations[number], links[number], escape)
+            out += gap + insert_tags(tags, piece.text, translations[number], links[number], span.escape)
             number += 1
         else:
-            out += _with_tags(gap, tags)
+            out += _with_tags(gap, tags, span.escape)
         start, first = end, last
-    return out + "".join(tag.text for tag in span.tags[first:])
+    return out + _with_tags("", span.tags[first:], span.escape)
 
 
 def _end_of_tags(tags: Sequence[InlineTag], first: int, end: int, is_sentence: bool) -> int:
@@ -149,10 +185,12 @@ def _end_of_tags(tags: Sequence[InlineTag], first: int, end: int, is_sentence: b
     return first
 
 
-def _with_tags(space: str, tags: Sequence[InlineTag]) -> str:
+def _with_tags(space: str, tags: Sequence[InlineTag], escape: Callable[[str], str]) -> str:
     """White space with tags in it."""
     out, done = "", 0
-    for tag in tags:
+    for number, tag in enumerate(tags):
         out += escape(space[done : tag.place]) + tag.text
         done = tag.place
+        if not tag.glued_right and number < len(tags) - 1 and done >= len(space):
+            out += " "
     return out + escape(space[done:])

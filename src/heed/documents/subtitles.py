@@ -1,23 +1,29 @@
-"""Subtitles (SubRip): translates their texts.
+"""Subtitles (SubRip and WebVTT): translates their texts.
 
-The text of each subtitle is translated as a whole and wrapped to as many lines as before. Lines that all begin with a
-dash belong to several speakers and are translated one by one. Numbers, times, tags and codes such as `{\\an8}` stay.
+The text of each subtitle is translated as a whole and wrapped to as many lines as before. A line that ends a sentence
+still does, so no sentence moves to another line. Lines that all begin with a dash belong to several speakers and are
+translated one by one. Numbers, times, settings, notes, styles, and codes such as `{\\an8}` stay; tags, those of voices
+and of times inside a text too, move with their words (`messages.py`).
 """
 
 from __future__ import annotations
 
-import html
 import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
+from heed.core.errors import DataError
+from heed.documents.file_format import FileContext, TextFormat
+from heed.documents.messages import translate_messages
 from heed.documents.text_translator import TextTranslator
 
 _CODE = r"\{\\[^{}\n]*\}"
 _CODES = re.compile(rf"(?:[^\S\r]*{_CODE})*")
 _DASH = re.compile(rf"(?:[^\S\r]*(?:{_CODE}|<[^>\n]*>))*[^\S\r]*[-\u2010-\u2015][^\S\r]*")
+_TAG = re.compile(r"<[^<>\n]*>")
+_AFTER_END = " \t\r\"'»”’)]"
 _INVISIBLE = re.compile(rf"{_CODE}|<[^>\n]*>")
 
 
@@ -31,20 +37,28 @@ class _Piece:
     text: str
 
 
-def translate_srt(text: str, translator: TextTranslator) -> str:
+def translate_srt(text: str, translator: TextTranslator, context: FileContext) -> str:
     """Translate subtitles."""
     lines = text.split("\n")
     pieces = [piece for cue in translator.checked(_cues(lines)) for piece in _pieces(lines, cue)]
-    marked = [piece for piece in pieces if "<" in piece.text]
-    plain = [piece for piece in pieces if "<" not in piece.text]
-    translations = [html.unescape(each.text) for each in translator.htmls([piece.text for piece in marked])]
-    translations += translator.lines([piece.text for piece in plain])
-    outputs = {piece.lines.start: output for piece, output in zip(marked + plain, translations, strict=True)}
-    for piece in reversed(pieces):
+    translations = translate_messages([piece.text for piece in pieces], translator)
+    outputs = {piece.lines.start: output for piece, output in zip(pieces, translations, strict=True)}
+    for piece in reversed([each for each in pieces if outputs[each.lines.start] != each.text]):
         ends = ["\r" if line.endswith("\r") else "" for line in lines[piece.lines]]
         broken = _wrapped(piece.before + outputs[piece.lines.start], len(ends))
         lines[piece.lines] = [line + end for line, end in zip(broken, ends, strict=False)]
     return "\n".join(lines)
+
+
+def translate_vtt(text: str, translator: TextTranslator, context: FileContext) -> str:
+    """Translate subtitles that begin with WEBVTT. Raises DataError for others."""
+    if not text.startswith("WEBVTT"):
+        raise DataError(f"{context.name}: a .vtt file starts with WEBVTT. Name a SubRip file .srt.")
+    return translate_srt(text, translator, context)
+
+
+SUBTITLES = TextFormat(write=translate_srt)
+WEB_SUBTITLES = TextFormat(write=translate_vtt)
 
 
 def _pieces(lines: Sequence[str], cue: slice) -> Iterator[_Piece]:
@@ -55,10 +69,18 @@ def _pieces(lines: Sequence[str], cue: slice) -> Iterator[_Piece]:
             assert dash is not None
             yield _Piece(slice(number, number + 1), dash[0], lines[number][dash.end() :].strip())
     else:
-        codes = _CODES.match(lines[cue.start])
-        assert codes is not None
-        texts = [lines[cue.start][codes.end() :], *lines[cue.start + 1 : cue.stop]]
-        yield _Piece(cue, codes[0], " ".join(line.strip() for line in texts))
+        begin = cue.start
+        for end in range(cue.start + 1, cue.stop + 1):
+            if end == cue.stop or _ends_sentence(lines[end - 1]):
+                codes = _CODES.match(lines[begin])
+                assert codes is not None
+                texts = [lines[begin][codes.end() :], *lines[begin + 1 : end]]
+                yield _Piece(slice(begin, end), codes[0], " ".join(line.strip() for line in texts))
+                begin = end
+
+
+def _ends_sentence(line: str) -> bool:
+    return _TAG.sub("", line).rstrip(_AFTER_END).endswith((".", "!", "?", "…", "。", "！", "？"))
 
 
 def _cues(lines: Sequence[str]) -> list[slice]:

@@ -9,17 +9,15 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from heed.core.errors import DataError
+from heed.documents.file_format import FileContext, TextFormat
 from heed.documents.text_translator import TextTranslator
 from heed.text.language.codes import code_of, name_of
 from heed.text.readers.columns import Columns, Sides, find_to_translate, listed
 from heed.text.readers.tables import csv_lines, csv_records
-
-Notify = Callable[[str], None]
-"""Gets a message about what will be translated."""
 
 LONGEST_CODE = 3
 """A longer heading that is a language is its name, not its code."""
@@ -71,37 +69,39 @@ class _Dialect:
             place = match.end() + 1
 
 
-def translate_csv(text: str, name: str, sides: Sides, translator: TextTranslator, notify: Notify) -> str:
-    """Translate a table as spreadsheets export it. `name` is used in messages. Raises DataError and UsageError."""
-    first, delimiter, records = csv_records(csv_lines(text), name)
+def translate_csv(text: str, translator: TextTranslator, context: FileContext) -> str:
+    """Translate a table as spreadsheets export it. Raises DataError and UsageError."""
+    first, delimiter, records = csv_records(csv_lines(text), context.name)
     rows = [_Row(raw, tuple(fields)) for _, fields, raw in translator.checked(records)]
-    return first + _filled(rows, name, sides, translator, notify, _Dialect(delimiter, True))
+    return first + _filled(rows, translator, context, _Dialect(delimiter, True))
 
 
-def translate_tsv(text: str, name: str, sides: Sides, translator: TextTranslator, notify: Notify) -> str:
+def translate_tsv(text: str, translator: TextTranslator, context: FileContext) -> str:
     """Translate a table of lines, separated by tabs and never quoted. Raises DataError and UsageError."""
     lines = translator.checked(io.StringIO(text, newline="\n"))
     rows = [_Row(line, tuple(line.rstrip("\r\n").split("\t"))) for line in lines]
-    return _filled(rows, name, sides, translator, notify, _Dialect("\t", False))
+    return _filled(rows, translator, context, _Dialect("\t", False))
 
 
-def _filled(
-    rows: Sequence[_Row], name: str, sides: Sides, translator: TextTranslator, notify: Notify, dialect: _Dialect
-) -> str:
+CSV = TextFormat(is_bilingual=True, write=translate_csv)
+TSV = TextFormat(is_bilingual=True, write=translate_tsv)
+
+
+def _filled(rows: Sequence[_Row], translator: TextTranslator, context: FileContext, dialect: _Dialect) -> str:
     with_text = [row for row in translator.checked(rows) if any(map(str.strip, row.fields))]
     if not with_text:
         return "".join(row.raw for row in rows)
     first = with_text[0]
-    _require_width(rows, first, name)
-    columns = find_to_translate(sides, first.fields, name)
+    _require_width(rows, first, context.name)
+    columns = find_to_translate(context.sides, first.fields, context.name)
     src, tgt = columns.src, columns.tgt
     is_new = tgt == len(first.fields)
     todo = [row for row in with_text[columns.are_named :] if row.field(src).strip() and not row.field(tgt).strip()]
-    notify(_summary(columns, with_text, len(todo)))
+    context.notify(_summary(columns, with_text, len(todo)))
     outputs = translator.lines([row.field(src) for row in todo])
     new = {id(row): output for row, output in zip(todo, outputs, strict=True)}
     if columns.are_named and not first.field(tgt).strip():
-        new[id(first)] = _header_of_new(sides, first.field(src))
+        new[id(first)] = _header_of_new(context.sides, first.field(src))
     return "".join(
         _with_field(row, tgt, is_new, new.get(id(row), ""), dialect)
         if id(row) in new or (is_new and any(row.fields))

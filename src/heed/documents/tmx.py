@@ -13,17 +13,26 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from xml.parsers import expat
 from xml.sax.saxutils import quoteattr
 
 from heed.core.errors import DataError, UsageError
-from heed.documents.spans import Part, PartsBuilder, Span
-from heed.documents.tables import Notify
+from heed.documents.file_format import FileContext, TextFormat
+from heed.documents.spans import Part, PartsBuilder, Span, without_unclosed
 from heed.documents.text_translator import TextTranslator
 from heed.text.language.codes import same_tag
-from heed.text.readers.columns import Sides
-from heed.text.readers.tmx import CODES, Unit, UnitParser, Variant, is_break, sides_of, tag_of, variant_of
+from heed.text.readers.tmx import (
+    CODES,
+    Unit,
+    UnitParser,
+    Variant,
+    encoding_of,
+    is_break,
+    mended,
+    sides_of,
+    tag_of,
+    variant_of,
+)
 
 CREATOR = quoteattr("heed")
 """Recorded as the creator of new variants and of changes."""
@@ -35,8 +44,9 @@ _START_TAG = re.compile(rb"""<(?:[^>"']|"[^"]*"|'[^']*')*>""")
 _ATTRIBUTE = re.compile(rb"""\s([^\s=]+)\s*=\s*("[^"]*"|'[^']*')""")
 
 
-def translate_tmx(text: str, name: str, sides: Sides, translator: TextTranslator, notify: Notify) -> str:
+def translate_tmx(text: str, translator: TextTranslator, context: FileContext) -> str:
     """The memory with its missing translations. Raises DataError for invalid TMX, UsageError without both languages."""
+    name, sides = context.name, context.sides
     if not (sides.src_lang and sides.tgt_lang):
         raise UsageError(
             f"{name}: the model does not name its languages, which are needed to read a translation memory."
@@ -53,7 +63,7 @@ def translate_tmx(text: str, name: str, sides: Sides, translator: TextTranslator
         if each.source is not None and each.target is None
     ]
     todo = [(each, parts) for each, parts in segments if _has_text(parts)]
-    notify(f"{len(todo):,} of {len(units):,} units have {sides.src_lang} and no {sides.tgt_lang}")
+    context.notify(f"{len(todo):,} of {len(units):,} units have {sides.src_lang} and no {sides.tgt_lang}")
     outputs = translator.documents([parts for _, parts in todo])
     targets = [each.target or each.empty for each in units if each.source]
     used = Counter(variant.language for variant in targets if variant)
@@ -64,6 +74,15 @@ def translate_tmx(text: str, name: str, sides: Sides, translator: TextTranslator
         out += [data[done:begin], filled]
         done = end
     return b"".join([*out, data[done:]]).decode()
+
+
+TMX = TextFormat(
+    is_markup=True,
+    is_bilingual=True,
+    write=translate_tmx,
+    declared=encoding_of,
+    mended=lambda text: "".join(mended([text])),
+)
 
 
 def _parsed(text: str, name: str, translator: TextTranslator) -> list[Unit]:
@@ -133,15 +152,18 @@ def _with_changeid(start_tag: bytes) -> bytes:
     return start_tag[:-1] + b" changeid=" + creator + b">"
 
 
-def parse_segment(segment: bytes) -> list[Part]:
-    """Markup and spans of `<seg>...</seg>`, which is well-formed and in UTF-8, in order."""
-    return _SegmentReader(segment).read()
+def parse_segment(segment: bytes, keeps_space: bool = False) -> list[Part]:
+    """Markup and spans of `<seg>...</seg>`, which is well-formed and in UTF-8, in order.
+
+    Reads the codes of XLIFF, too: `bx` and `ex`, `sc` and `ec` are pairs, and what is marked as protected is a code.
+    """
+    return _SegmentReader(segment, keeps_space).read()
 
 
 class _SegmentReader:
-    def __init__(self, segment: bytes) -> None:
+    def __init__(self, segment: bytes, keeps_space: bool) -> None:
         self._segment = segment
-        self._parts = PartsBuilder()
+        self._parts = PartsBuilder(keeps_space)
         self._expat = expat.ParserCreate("utf-8")
         self._expat.buffer_text = True
         self._expat.StartElementHandler = self._start
@@ -160,20 +182,20 @@ class _SegmentReader:
     def read(self) -> list[Part]:
         self._expat.Parse(self._segment, True)
         self._parts.add_markup("")
-        return _without_unclosed(self._parts.parts())
+        return without_unclosed(self._parts.parts())
 
     def _start(self, element: str, attributes: dict[str, str]) -> None:
         at = self._expat.CurrentByteIndex
         if self._code:
             self._depth += 1
-        elif element in CODES:
+        elif at and (element in CODES or _is_protected(attributes)):
             self._code, self._depth = (element, attributes, at), 1
             self._is_break = is_break(element, attributes.get("type", ""))
         elif at:  # not `seg` itself
             tag = _start_tag(self._segment, at).decode()
             if tag.endswith("/>"):
                 self._open.append(-1)
-                self._parts.single_tag(tag)
+                self._add_code(element, attributes, tag)
             else:
                 self._open.append(self._parts.open_tag(tag))
 
@@ -188,12 +210,18 @@ class _SegmentReader:
 
     def _end_code(self, element: str, attributes: dict[str, str], begin: int) -> None:
         text = self._segment[begin : _end_of_element(self._segment, self._expat.CurrentByteIndex, element)].decode()
-        number = attributes.get("i", "")
         if self._is_break:
             self._parts.add_markup(text)
-        elif element == "bpt":
+        else:
+            self._add_code(element, attributes, text)
+
+    def _add_code(self, element: str, attributes: dict[str, str], text: str) -> None:
+        """Add a code. Two of a pair have the same number: `i` in TMX; `rid`, `id` or `startRef` in XLIFF."""
+        number = next((attributes[name] for name in ("i", "startRef", "rid", "id") if name in attributes), "")
+        name = element.rpartition(":")[2]
+        if name in ("bpt", "bx", "sc"):
             self._paired[number] = self._parts.open_tag(text)
-        elif element == "ept" and number in self._paired:
+        elif name in ("ept", "ex", "ec") and number in self._paired:
             self._parts.close_tag(text, self._paired.pop(number))
         else:
             self._parts.single_tag(text)
@@ -205,12 +233,5 @@ class _SegmentReader:
             self._is_break |= is_break(self._code[0], text=text)
 
 
-def _without_unclosed(parts: list[Part]) -> list[Part]:
-    """The parts, with every code that is never closed as a single one."""
-    closed = {tag.pair for part in parts if isinstance(part, Span) for tag in part.tags if tag.kind == "close"}
-    return [
-        Span(part.plain, [tag if tag.pair in closed else replace(tag, kind="single", pair=-1) for tag in part.tags])
-        if isinstance(part, Span)
-        else part
-        for part in parts
-    ]
+def _is_protected(attributes: dict[str, str]) -> bool:
+    return attributes.get("translate") == "no" or attributes.get("mtype") == "protected"

@@ -128,7 +128,8 @@ def _lines_of(path: str | Path) -> Iterator[str]:
         with open_bytes(path) as file, TextIOWrapper(file, encoding="utf-8", newline="\n") as text:
             yield from iter(partial(text.readline, MAX_LINE_BYTES), "")
     except UnicodeDecodeError as error:
-        raise DataError(f"{shown_name(path)}: not UTF-8 text, so not an ARPA file: {error.reason}.") from error
+        what = " A .npz file holds arrays; give the folder of its model." if str(path).endswith(".npz") else ""
+        raise DataError(f"{shown_name(path)}: not UTF-8 text, so not an ARPA file: {error.reason}.{what}") from error
 
 
 class _Section(NamedTuple):

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from fastapi import APIRouter, Request, Response
 from pydantic import Field
 
-from heed.documents.formats import BILINGUAL, FORMATS, MARKUP, sample_of, suffix_of
+from heed.documents.formats import FORMATS, format_of
 from heed.documents.html_spans import spoken_text
 from heed.documents.text_translator import TextTranslator
 from heed.documents.translation import TranslateOptions, Translation
@@ -192,8 +192,9 @@ class LibreTranslateApi:
         options = TranslateOptions(glossary=fields.glossary, keep=fields.keep)
 
         def work(job: Job) -> bytes:
-            sample, suffix = sample_of(file.name, file.data), suffix_of(file.name)
-            route = self._route(job, sample, source, target, suffix in MARKUP, suffix in BILINGUAL, fields.model)
+            kind = format_of(file.name)
+            sample = kind.sample(file.data, file.name)
+            route = self._route(job, sample, source, target, kind.is_markup, kind.is_bilingual, fields.model)
             sides = Sides(*route.codes, fields.src_column, fields.tgt_column)
             return self.service.documents.translate(file.name, file.data, job, route.steps, options, sides)
 

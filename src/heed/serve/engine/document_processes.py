@@ -26,6 +26,8 @@ MOST_PROCESSES = 8
 """Files that are read at once. Others wait."""
 MEMORY = 1 << 30
 """Bytes of memory, beyond those of a process without a file, that a file may take."""
+MOST_UNPACKED = 16 << 20
+"""Bytes to which the texts of an office document may unpack: sixteen times the largest upload."""
 LEAST_IDLE, MOST_IDLE = 2, 4
 """Processes that are kept ready, as starting one takes a quarter of a second."""
 POLL_SECONDS = 0.1
@@ -53,7 +55,8 @@ class DocumentProcess:
         steps = [(step.src_lang, step.translator.normaliser.model_dump()) for step in path]
         given = {"glossary": dict(options.glossary), "keep": list(options.keep)}
         try:
-            send(self._connection, {"name": name, "path": steps, "options": given, "sides": asdict(sides)})
+            about = {"name": name, "sides": asdict(sides), "most_unpacked": MOST_UNPACKED}
+            send(self._connection, {"path": steps, "options": given, **about})
             self._connection.send_bytes(data)
             kind, content = self._end_of(lambda message: _answer(searcher, path, options, message), searcher.check)
         except (EOFError, ConnectionError) as error:

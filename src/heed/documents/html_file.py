@@ -1,0 +1,68 @@
+"""HTML files: translates the text and the texts in attributes, and sets the language of the page.
+
+The text with its inline tags is read by `html_spans.py`, as that of a request is. Texts in attributes are `alt`,
+`title`, `placeholder` and `aria-label`, and the `content` of `<meta name="description">` and its kin.
+"""
+
+from __future__ import annotations
+
+import html
+
+from heed.documents.file_format import FileContext, TextFormat
+from heed.documents.html_spans import parse
+from heed.documents.html_tokens import HtmlToken
+from heed.documents.nested_texts import NestedTexts
+from heed.documents.spans import Span, escape
+from heed.documents.text_translator import TextTranslator
+
+_TEXTS = ("alt", "title", "placeholder", "aria-label")
+_DESCRIPTIONS = ("description", "og:title", "og:description", "twitter:title", "twitter:description")
+
+
+def translate_html(text: str, translator: TextTranslator, context: FileContext) -> str:
+    """The translated page."""
+    attributes = _Attributes(context.sides.tgt_lang)
+    parts = parse(text.replace("\0", "\ufffd"), translator.searcher.check, attributes.written)
+    return attributes.nested.translated([parts], translator)[0]
+
+
+HTML = TextFormat(is_markup=True, write=translate_html)
+
+
+class _Attributes:
+    """Opening tags as they are written, with marks in place of the texts in their attributes."""
+
+    def __init__(self, language: str) -> None:
+        self.nested = NestedTexts()
+        self._language = language
+
+    def written(self, token: HtmlToken) -> str:
+        """An opening tag."""
+        values = token.attributes()
+        if token.tag == "html" and self._language:
+            return self._with_language(token, values)
+        names = [name for name in _TEXTS if values.get(name, "").strip()]
+        if token.tag == "meta" and values.get("name", values.get("property", "")).lower() in _DESCRIPTIONS:
+            names = ["content"]
+        text = token.text
+        places = sorted((place, name) for name in names if (place := token.place_of(name)))
+        for (begin, end), name in reversed(places):
+            text = text[:begin] + self._quoted(text[begin:end], html.unescape(values[name])) + text[end:]
+        return text
+
+    def _quoted(self, written: str, value: str) -> str:
+        """A text in quotes, those that it has or new ones."""
+        quote = written[0] if written[0] in "\"'" else '"'
+        entity = {'"': "&quot;", "'": "&#39;"}[quote]
+        span = Span(value, escape=lambda text: escape(text).replace(quote, entity))
+        return quote + self.nested.mark([span]) + quote
+
+    def _with_language(self, token: HtmlToken, values: dict[str, str]) -> str:
+        text, language = token.text, f'"{html.escape(self._language)}"'
+        if not {"lang", "xml:lang"} & values.keys():
+            return f"{text[:5]} lang={language}{text[5:]}"
+        for name in ("lang", "xml:lang"):
+            if place := token.place_of(name):
+                text = text[: place[0]] + language + text[place[1] :]
+                token = HtmlToken(token.kind, text, token.tag)
+        return text

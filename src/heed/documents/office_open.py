@@ -1,0 +1,410 @@
+"""Word, Excel and PowerPoint (Office Open XML): translates paragraphs, cells and texts of slides.
+
+A paragraph is made of runs, each with its format. The format that most of its text has needs no tag; the others, links,
+fields and tracked insertions are pairs of inline tags around their words, as in HTML. Notes, bookmarks and pictures are
+single tags. A line break or a tab separates two texts. A text box inside a paragraph is a text of its own.
+
+Runs are written again as they were. Where no word has moved, the only difference besides words is that neighbours with
+the same format become one run, and that marks of the spelling check and of the last page breaks between them go: Word
+splits a sentence into such runs whenever it is edited, and tags for them would have no meaning.
+
+python-docx, openpyxl and python-pptx read these formats into objects and write a new package: openpyxl loses charts,
+pictures and macros, and none of the three has the order of runs, links and fields in one list. Here only the XML of
+paragraphs with text is written anew, and the rest of the package stays byte by byte (`zip_package.py`).
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal
+
+from heed.documents.messages import is_code
+from heed.documents.packed_format import PackedFormat, PartReader
+from heed.documents.spans import PartsBuilder
+from heed.documents.xml_tokens import XmlToken
+from heed.documents.zip_package import ZipPackage
+
+_TRANSITIONAL, _STRICT = "http://schemas.openxmlformats.org/{}/2006/main", "http://purl.oclc.org/ooxml/{}/main"
+_PREFIXES = {"wordprocessingml": "w", "drawingml": "a", "spreadsheetml": "s"}
+_RUNS = frozenset(("w:r", "a:r", "s:r"))
+_FORMATS = frozenset(("w:rPr", "a:rPr", "s:rPr"))
+_TEXTS = frozenset(("w:t", "a:t", "s:t"))
+_PAIRS = frozenset(("w:hyperlink", "w:ins", "w:moveTo", "w:smartTag", "w:fldSimple", "w:dir", "w:bdo", "w:sdtContent"))
+_BREAKS = frozenset(
+    ("w:br", "w:cr", "w:tab", "w:ptab", "a:br", "w:pPr", "a:pPr", "a:endParaRPr", "w:drawing", "w:pict")
+)
+"""What separates two texts, or is not among them."""
+_DROPPED = frozenset(("w:proofErr", "w:lastRenderedPageBreak"))
+_EPHEMERAL = re.compile(r"""\s(?:dirty|err|smtClean|noProof)=(?:"[^"]*"|'[^']*')|\s+(?=/?>)""")
+"""Attributes of a run's format that have no effect on its looks."""
+_SPACE = re.compile(r"""\s+xml:space=(?:"[^"]*"|'[^']*')""")
+_FIELD = re.compile(r"""<(?:\w+:)?fldChar\s[^>]*fldCharType=["'](begin|separate|end)""")
+_MARK = re.compile("\x01(\\d+)\x02")
+
+
+@dataclass(eq=False)
+class _Run:
+    """A run: what is before its content, its format, the tags of its text, and what ends it."""
+
+    head: str = ""
+    format: str = ""
+    text_tag: str = ""
+    text_end: str = ""
+    tail: str = ""
+    space: str = ""
+    """The attribute that a text with a space at its beginning or end needs; empty in drawings."""
+    always_has_space: bool = False
+    """Whether it is written with other texts, too."""
+
+
+NO_RUN = _Run()
+
+
+@dataclass(frozen=True)
+class _Atom:
+    """A piece of a paragraph: text, markup in a run or between runs, one end of a pair, or what separates two texts."""
+
+    kind: Literal["text", "markup", "begin", "end", "break"]
+    raw: str
+    """Text is as it is read."""
+    run: _Run = NO_RUN
+    """The run that it is in."""
+
+
+@dataclass(frozen=True)
+class _Mark:
+    """What is done at a mark in a translation: an atom is written, or the format of the text that follows changes."""
+
+    what: Literal["first", "last", "write", "base", "format", "back", "same"]
+    atom: _Atom | None = None
+    run: _Run = NO_RUN
+
+
+class OfficeReader(PartReader):
+    """Reads the XML of a part."""
+
+    names: ClassVar = {
+        form.format(name): prefix for form in (_TRANSITIONAL, _STRICT) for name, prefix in _PREFIXES.items()
+    }
+    paragraphs = frozenset(("w:p", "a:p", "s:si", "s:is", "s:text"))
+
+    def __init__(self, tokens: Iterator[XmlToken], *others: Any) -> None:
+        self._marks: list[_Mark] = []
+        super().__init__(tokens, *others)
+
+    def paragraph(self, builder: PartsBuilder, opening: XmlToken) -> None:
+        """Read a paragraph after its opening tag, through its closing tag."""
+        reader = _ParagraphReader(self, opening)
+        text = "".join(atom.raw for atom in reader.atoms if atom.kind == "text")
+        if self.keeps(text) or not any(map(str.isalpha, text)):
+            builder.add_markup(reader.raw + reader.end)
+            return
+        builder.add_markup(self._mark("first"))
+        stretch: list[_Atom] = []
+        opened: list[int] = []
+        for atom in [*_with_fields(reader.atoms), _Atom("break", "")]:
+            if atom.kind == "break":
+                self._add(builder, stretch, opened)
+                builder.add_markup(self._mark("write", atom))
+                stretch = []
+            else:
+                stretch.append(atom)
+        builder.add_markup(self._mark("last") + reader.end)
+
+    def _add(self, builder: PartsBuilder, atoms: Sequence[_Atom], opened: list[int]) -> None:
+        """Add what is between two breaks. `opened`: the pairs that are open."""
+        runs = [atom.run for atom in atoms if atom.kind == "text"]
+        lengths = Counter[str]()
+        for atom in atoms:
+            if atom.kind == "text":
+                lengths[atom.run.format] += len(atom.raw)
+        base = max(lengths, key=lengths.__getitem__, default="")
+        builder.add_markup(self._mark("base", run=next((run for run in runs if run.format == base), NO_RUN)))
+        upcoming = iter([*runs, NO_RUN])
+        following, current, pair = next(upcoming), base, -1
+        for atom in atoms:
+            if pair >= 0 and (following.format != current or following is NO_RUN or atom.kind in ("begin", "end")):
+                builder.close_tag(self._mark("back", run=following), pair)
+                current, pair = base, -1
+            if atom.kind == "text":
+                if following.format != current:
+                    pair, current = builder.open_tag(self._mark("format", run=following)), following.format
+                builder.add_text(atom.raw)
+                following = next(upcoming)
+                continue
+            mark = self._mark("write", atom) + self._mark("same", run=following)
+            if atom.kind == "begin":
+                opened.append(builder.open_tag(mark))
+            elif atom.kind == "end" and opened:
+                builder.close_tag(mark, opened.pop())
+            else:
+                builder.single_tag(mark)
+        if pair >= 0:
+            builder.close_tag(self._mark("back"), pair)
+
+    def _mark(self, what: Literal["first", "last", "write", "base", "format", "back", "same"],
+              atom: _Atom | None = None, run: _Run = NO_RUN) -> str:  # fmt: skip
+        self._marks.append(_Mark(what, atom, run))
+        return f"\x01{len(self._marks) - 1}\x02"
+
+    def written(self, translation: str) -> str:
+        """The part, with runs for the text of its paragraphs."""
+        before, *others = _MARK.split(translation)
+        out = [before]
+        writer = _RunWriter(out)
+        for number, text in zip(others[::2], others[1::2], strict=True):
+            mark = self._marks[int(number)]
+            writer.do(mark)
+            if mark.what == "last":
+                out.append(text)
+            else:
+                writer.text(text)
+        return "".join(out)
+
+
+class _RunWriter:
+    """Writes text and markup, each in its run."""
+
+    def __init__(self, out: list[str]) -> None:
+        self._out = out
+        self._open = NO_RUN
+        self._formats = [NO_RUN]
+        """The run whose format the text has, after those of the pairs around it."""
+
+    def do(self, mark: _Mark) -> None:
+        """Follow a mark."""
+        if mark.atom:
+            self._enter(mark.atom.run)
+            self._out.append(mark.atom.raw)
+        elif mark.what == "base":
+            self._formats = [mark.run]
+        elif mark.what == "format":
+            self._formats.append(mark.run)
+        elif mark.what in ("first", "last"):
+            self._enter(NO_RUN)
+        elif mark.what == "back" and len(self._formats) > 1:
+            self._formats.pop()
+        if mark.what in ("back", "same") and mark.run is not NO_RUN and mark.run.format == self._formats[-1].format:
+            self._formats[-1] = mark.run
+
+    def text(self, text: str) -> None:
+        """Write text, which is escaped."""
+        if text:
+            run = self._formats[-1]
+            self._enter(run)
+            space = run.space if run.always_has_space or text != text.strip() else ""
+            self._out += [f"{run.text_tag[:-1]}{space}>", text, run.text_end]
+
+    def _enter(self, run: _Run) -> None:
+        if run is not self._open:
+            self._out += [self._open.tail, run.head]
+            self._open = run
+
+
+class _ParagraphReader:
+    """Reads a paragraph into atoms. `end` is its closing tag."""
+
+    def __init__(self, part: OfficeReader, opening: XmlToken) -> None:
+        self.atoms: list[_Atom] = []
+        self.end = ""
+        self._raw: list[str] = []
+        self._part = part
+        self._bare = _Run()  # of text without a run, as most cells have it
+        while True:
+            token = self._token()
+            name = part.name_of(token)
+            if token.kind == "close" and token.name == opening.name:
+                self.end = token.raw
+                self._raw.pop()
+                return
+            self._add(token, name)
+
+    @property
+    def raw(self) -> str:
+        """The content as it is written."""
+        return "".join(self._raw)
+
+    def _token(self) -> XmlToken:
+        token = next(self._part.tokens)
+        self._raw.append(token.raw)
+        return token
+
+    def _opaque(self, opening: XmlToken) -> str:
+        whole = self._part.opaque(opening)
+        self._raw.append(whole[len(opening.raw) :])
+        return whole
+
+    def _add(self, token: XmlToken, name: str) -> None:
+        if token.kind == "open":
+            if name in _RUNS:
+                self.atoms += self._run(token)
+            elif name in _TEXTS:
+                self.atoms.append(self._text(token, self._bare))
+            elif name in _PAIRS:
+                self.atoms.append(_Atom("begin", token.raw))
+            elif name == "w:sdt":
+                self.atoms.append(_Atom("begin", token.raw + self._through("w:sdtContent")))
+            elif name in _BREAKS:
+                self.atoms.append(_Atom("break", self._opaque(token)))
+            elif name in _DROPPED:
+                self._opaque(token)
+            else:
+                self.atoms.append(_Atom("markup", self._opaque(token)))
+        elif token.kind == "close":
+            rest = self._through("w:sdt") if name == "w:sdtContent" else ""
+            self.atoms.append(_Atom("end", token.raw + rest))
+        elif not self.atoms:
+            self.atoms.append(_Atom("break", token.raw))
+        elif self.atoms[-1].kind == "text":
+            self.atoms[-1].run.tail += token.raw
+        else:
+            self.atoms[-1] = replace(self.atoms[-1], raw=self.atoms[-1].raw + token.raw, run=NO_RUN)
+
+    def _through(self, name: str) -> str:
+        """What is written through the next opening or closing tag with this name."""
+        out = ""
+        while True:
+            token = self._token()
+            if self._part.name_of(token) == name:
+                return out + token.raw
+            out += self._opaque(token) if token.kind == "open" else token.raw
+
+    def _run(self, opening: XmlToken) -> list[_Atom]:
+        run = _Run(opening.raw)
+        atoms: list[_Atom] = []
+        space = ""
+        while True:
+            token = self._token()
+            name = self._part.name_of(token)
+            if token.kind == "close":
+                run.tail = space + token.raw
+                return atoms or [_Atom("markup", run.head + run.tail)]
+            if token.kind != "open":
+                space += token.raw
+            elif name in _FORMATS:
+                written = self._opaque(token)
+                run.head += space + written
+                run.format = _EPHEMERAL.sub("", written)
+                space = ""
+            elif name in _DROPPED:
+                self._opaque(token)
+            else:
+                if not atoms:
+                    run.head, space = run.head + space, ""
+                kind: Literal["break", "markup"] = "break" if name in _BREAKS else "markup"
+                is_text = name in _TEXTS
+                atoms.append(self._text(token, run) if is_text else _Atom(kind, space + self._opaque(token), run))
+                space = ""
+
+    def _text(self, opening: XmlToken, run: _Run) -> _Atom:
+        out = ""
+        while True:
+            token = self._token()
+            if token.kind == "close":
+                break
+            out += self._part.characters_of(token)
+        if not out:
+            return _Atom("markup", opening.raw + token.raw, run)
+        space = _SPACE.search(opening.raw)
+        run.always_has_space |= space is not None and out == out.strip()
+        if space or not run.space:
+            is_in_drawing = self._part.name_of(opening).startswith("a:")
+            run.space = space[0] if space else "" if is_in_drawing else ' xml:space="preserve"'
+        run.text_tag, run.text_end = _SPACE.sub("", opening.raw), token.raw
+        return _Atom("text", out, run)
+
+
+def _with_fields(atoms: Sequence[_Atom]) -> list[_Atom]:
+    """The atoms, with the beginning of a field and its code as the beginning of a pair around its result.
+
+    A field that ends in another paragraph separates texts instead.
+    """
+    begins: list[list[int]] = []
+    ends: dict[int, tuple[int, int]] = {}  # for the beginning of a field, where its result begins and ends
+    kinds = [match[1] if atom.kind == "markup" and (match := _FIELD.search(atom.raw)) else "" for atom in atoms]
+    for number, kind in enumerate(kinds):
+        if kind == "begin":
+            begins.append([number])
+        elif kind == "separate" and begins:
+            begins[-1].append(number)
+        elif kind == "end" and begins:
+            first, *separate = begins.pop()
+            ends[first] = separate[0] if separate else number, number
+    out: list[_Atom] = []
+    closing: set[int] = set()
+    at = 0
+    while at < len(atoms):
+        result, end = ends.get(at, (at, at))
+        some = atoms[at : result + 1]
+        if kinds[at] and at in closing:
+            out.append(_Atom("end", _whole(some)))
+        elif not kinds[at]:
+            out.append(atoms[at])
+        elif end > at and all(atom.kind == "markup" for atom in some):
+            out.append(_Atom("begin" if result < end else "markup", _whole(some)))
+            closing |= {end} if result < end else set()
+            at = result
+        else:
+            out.append(replace(atoms[at], kind="break"))
+        at += 1
+    return out
+
+
+def _whole(atoms: Sequence[_Atom]) -> str:
+    """Markup with the runs that it is in."""
+    out: list[str] = []
+    writer = _RunWriter(out)
+    for atom in atoms:
+        writer.do(_Mark("write", atom))
+    writer.do(_Mark("last"))
+    return "".join(out)
+
+
+# --- formats --------------------------------------------------------------------------------------------
+
+_QUOTED = re.compile(r'"((?:[^"]|"")*)"')
+_FORMULA = re.compile(r"<(?:\w+:)?(?:f|formula[12]?)(?:\s[^<>]*)?>([^<]*)<")
+_NAMED = re.compile(r"""<(?:\w+:)?(?:tableColumn|cacheField|filter|customFilter|cfRule|s)\s[^<>]*""")
+_VALUE = re.compile(r"""\s(?:name|val|v|text)=(?:"([^"]*)"|'([^']*)')""")
+_WITH_REFERENCES = re.compile(r"xl/(?:worksheets|tables|pivotCache)/[^/]+\.xml")
+
+
+def _referred(package: ZipPackage) -> Callable[[str], bool]:
+    """Whether a text of a workbook stays: a code, or a text that formulas, tables, lists of choices or filters name."""
+    texts: set[str] = set()
+    for name in package.names:
+        if _WITH_REFERENCES.fullmatch(name):
+            content = package.read(name).decode("utf-8", "replace")
+            for formula in _FORMULA.findall(content):
+                for literal in _QUOTED.findall(html.unescape(formula)):
+                    texts.update((literal, *literal.split(",")))
+            for element in _NAMED.findall(content):
+                texts.update(html.unescape(a or b) for a, b in _VALUE.findall(element))
+    texts = {text.strip().casefold() for text in texts}
+    return lambda text: is_code(text) or text.strip().casefold() in texts
+
+
+_DRAWINGS = r"(?:charts|diagrams|drawings)/(?:chart|data|drawing)\d*\.xml"
+WORD = PackedFormat(
+    is_markup=True,
+    main=r"word/document\d*\.xml",
+    others=rf"word/(?:(?:header|footer|footnotes|endnotes|comments)\d*\.xml|{_DRAWINGS})",
+    reader=OfficeReader,
+)
+SLIDES = PackedFormat(
+    is_markup=True,
+    main=r"ppt/slides/slide\d+\.xml",
+    others=rf"ppt/(?:notesSlides/notesSlide\d+\.xml|{_DRAWINGS})",
+    reader=OfficeReader,
+)
+WORKBOOK = PackedFormat(
+    is_markup=True,
+    main=r"xl/(?:sharedStrings|workbook)\.xml",
+    others=rf"xl/(?:worksheets/sheet\d+\.xml|comments\d*\.xml|{_DRAWINGS})",
+    reader=OfficeReader,
+    keeps=_referred,
+)

@@ -1,0 +1,48 @@
+"""Text documents of LibreOffice and others (OpenDocument Text): translates paragraphs, headings, cells and notes.
+
+Formatted words and links are pairs of inline tags, as in HTML. Fields, bookmarks and pictures are single tags. A tab or
+a line break separates two texts. Notes, comments and the texts of frames are texts of their own, and what a tracked
+change has deleted stays. odfpy writes all XML anew; here only text and the places of tags change.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from heed.documents.packed_format import PackedFormat, PartReader
+from heed.documents.spans import PartsBuilder
+from heed.documents.xml_tokens import XmlToken
+
+_PAIRS = frozenset(("text:span", "text:a", "text:meta"))
+_BREAKS = frozenset(("text:tab", "text:line-break"))
+
+
+class OpenDocumentReader(PartReader):
+    """Reads the XML of a part."""
+
+    names: ClassVar = {"urn:oasis:names:tc:opendocument:xmlns:text:1.0": "text"}
+    paragraphs = frozenset(("text:p", "text:h"))
+    left_alone = frozenset(("text:tracked-changes",))
+    keeps_space = False
+
+    def paragraph(self, builder: PartsBuilder, opening: XmlToken) -> None:
+        """Read a paragraph after its opening tag, through its closing tag."""
+        opened: list[int] = []
+        for token in self.tokens:
+            name = self.name_of(token)
+            if token.kind == "text":
+                builder.add_text(self.characters_of(token))
+            elif token.kind == "close":
+                if not opened:
+                    builder.add_markup(token.raw)
+                    return
+                builder.close_tag(token.raw, opened.pop())
+            elif token.kind == "open" and name in _PAIRS and not token.is_empty:
+                opened.append(builder.open_tag(token.raw))
+            elif token.kind == "open" and name in _BREAKS:
+                builder.add_markup(self.opaque(token))
+            else:
+                builder.single_tag(self.opaque(token) if token.kind == "open" else token.raw)
+
+
+TEXT_DOCUMENT = PackedFormat(is_markup=True, main=r"content\.xml", others=r"styles\.xml", reader=OpenDocumentReader)

@@ -1,0 +1,160 @@
+"""Formats of office documents: a zip package, of which some parts hold the text."""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from heed.core.errors import DataError
+from heed.documents.file_format import SAMPLE, FileContext, FileFormat
+from heed.documents.nested_texts import NestedTexts
+from heed.documents.spans import Part, PartsBuilder, Span, without_unclosed
+from heed.documents.text_translator import TextTranslator
+from heed.documents.xml_tokens import XmlToken, decoded_xml, xml_tokens
+from heed.documents.zip_package import ZipPackage
+
+READS = 64 << 20
+"""Bytes of a package that are enough to detect its language."""
+_FORBIDDEN = dict.fromkeys([*range(9), 11, 12, *range(14, 32), 0xFFFE, 0xFFFF], "\ufffd")
+_MARKUP = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
+
+
+class PartReader(ABC):
+    """Reads a part of a document: its `parts` for the translator, and how the part is written with their translation.
+
+    `keeps`: whether a paragraph with this text stays as it is.
+    """
+
+    names: ClassVar[Mapping[str, str]] = {}
+    """Prefixes of the namespaces that matter."""
+    paragraphs: frozenset[str] = frozenset()
+    """Elements with text, each by its prefix and its name."""
+    left_alone: frozenset[str] = frozenset()
+    """Elements whose paragraphs are not translated."""
+    keeps_space = True
+
+    def __init__(self, tokens: Iterator[XmlToken], keeps: Callable[[str], bool]) -> None:
+        self.tokens = tokens
+        self.keeps = keeps
+        self.nested = NestedTexts()
+        self._escapes = dict(_MARKUP)
+        self.parts = self._document("")
+
+    @abstractmethod
+    def paragraph(self, builder: PartsBuilder, opening: XmlToken) -> None:
+        """Read a paragraph after its opening tag, through its closing tag."""
+
+    def whole(self, outputs: Sequence[str]) -> str:
+        """The part, given the translations of its `parts` and of the texts in its markup."""
+        main, *nested = map(self.written, outputs)
+        return self.nested.filled([main], nested)[0]
+
+    def written(self, output: str) -> str:
+        """The markup and the text of a translation."""
+        return output
+
+    def name_of(self, token: XmlToken) -> str:
+        """The name of an element with the prefix of its namespace."""
+        namespace, _, name = token.name.rpartition(" ")
+        return f"{self.names.get(namespace, '')}:{name}"
+
+    def characters_of(self, token: XmlToken) -> str:
+        """Text of a paragraph. Characters that are written in a special way will be written so again."""
+        if token.raw != token.text and len(token.text) == 1:
+            self._escapes[token.text] = token.raw
+        elif ">" in token.raw:
+            self._escapes.pop(">", None)
+        return token.text
+
+    def opaque(self, opening: XmlToken) -> str:
+        """An element as it is written, after its opening tag. Paragraphs in it are texts of their own."""
+        parts = self._document(opening.name)
+        has_text = any(isinstance(part, Span) and part.plain for part in parts)
+        return opening.raw + (self.nested.mark(parts) if has_text else _raw(parts))
+
+    def _document(self, until: str) -> list[Part]:
+        """The parts to the end of the part, or through the end of the element with this name."""
+        builder = PartsBuilder(self.keeps_space, self._escape)
+        raw, depth = list[str](), 1
+        for token in self.tokens:
+            raw.append(token.raw)
+            if token.name == until:
+                depth += {"open": 1, "close": -1}.get(token.kind, 0)
+                if not depth:
+                    break
+            if token.kind == "open" and self.name_of(token) in self.paragraphs:
+                builder.add_markup("".join(raw))
+                raw = []
+                self.paragraph(builder, token)
+            elif token.kind == "open" and self.name_of(token) in self.left_alone:
+                raw.append(self._unread(token))
+        builder.add_markup("".join(raw))
+        return without_unclosed(builder.parts())
+
+    def _unread(self, opening: XmlToken) -> str:
+        """The rest of an element, with nothing translated."""
+        raw, depth = list[str](), 1
+        while depth:
+            token = next(self.tokens)
+            raw.append(token.raw)
+            depth += {"open": 1, "close": -1}.get(token.kind, 0)
+        return "".join(raw)
+
+    def _escape(self, text: str) -> str:
+        return text.translate(_FORBIDDEN).translate({ord(char): form for char, form in self._escapes.items()})
+
+
+def _raw(parts: Sequence[Part]) -> str:
+    """Parts without text as they are written."""
+    tags = (part if isinstance(part, str) else "".join(tag.text for tag in part.tags) for part in parts)
+    return "".join(tags)
+
+
+@dataclass(frozen=True)
+class PackedFormat(FileFormat):
+    """A format of packed documents."""
+
+    main: str = ""
+    """The part that each document has, a regular expression."""
+    others: str = ""
+    """The other parts with text."""
+    reader: Callable[[Iterator[XmlToken], Callable[[str], bool]], PartReader] = PartReader
+    keeps: Callable[[ZipPackage], Callable[[str], bool]] = lambda package: lambda text: False
+    """For a document, which texts stay, as something else in it refers to them."""
+
+    def translated(self, data: bytes, translator: TextTranslator, context: FileContext) -> bytes:
+        """The translated document."""
+        package = self._package(data, context.name, context.most_unpacked)
+        keeps = self.keeps(package)
+        readers: dict[str, tuple[PartReader, str, str]] = {}
+        for name in package.names:
+            if re.fullmatch(f"(?:{self.main})|(?:{self.others})", name):
+                text, encoding = decoded_xml(package.read(name), f"{context.name} ({name})")
+                tokens = xml_tokens(text, f"{context.name} ({name})", translator.checked)
+                readers[name] = self.reader(tokens, keeps), text, encoding
+        texts = [parts for reader, _, _ in readers.values() for parts in (reader.parts, *reader.nested.texts)]
+        outputs = iter(translator.documents(texts))
+        changed = {}
+        for name, (reader, text, encoding) in readers.items():
+            written = reader.whole([next(outputs).text for _ in range(1 + len(reader.nested.texts))])
+            if written != text:
+                changed[name] = written.encode(encoding, "xmlcharrefreplace")
+        return package.with_parts(changed)
+
+    def sample(self, data: bytes, name: str) -> str:
+        """The beginning of the main part, as XML."""
+        package = self._package(data, name, READS)
+        main = min(self._mains(package))
+        return package.beginning(main, SAMPLE).decode("utf-8", "ignore")
+
+    def _mains(self, package: ZipPackage) -> list[str]:
+        return [name for name in package.names if re.fullmatch(self.main, name)]
+
+    def _package(self, data: bytes, name: str, most: int) -> ZipPackage:
+        package = ZipPackage(data, name, most)
+        if not self._mains(package):
+            raise DataError(f"{name}: a package without the part that its suffix asks for. Check the suffix.")
+        return package

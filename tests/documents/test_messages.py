@@ -1,0 +1,233 @@
+"""Catalogues, JSON and subtitles: forms, placeholders, tags and codes are kept, and what is done already stays."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from loud import given, translated
+
+from heed.core.errors import DataError
+
+HEADER = 'msgid ""\nmsgstr ""\n"Language: \\n"\n"Content-Type: text/plain; charset=UTF-8\\n"\n'
+POLISH = '"Plural-Forms: nplurals=3; plural=(n==1 ? 0 : n%10>=2 && n%10<=4 && (n%100<10 || n%100>=20) ? 1 : 2);\\n"\n'
+CATALOGUE = (
+    HEADER
+    + POLISH
+    + r"""
+# translators, hello
+#: a.c:1
+#, c-format
+msgid "Hello %s, <b>you</b> have {n} \"files\"\n"
+msgstr ""
+
+msgctxt "menu"
+msgid "Done"
+msgstr "Gemacht"
+
+#, fuzzy
+#| msgid "before"
+msgid "guess"
+msgstr "alt"
+
+msgid "one file"
+msgid_plural "%d files"
+msgstr[0] ""
+msgstr[1] ""
+
+msgid ""
+"First line\n"
+"second line"
+msgstr ""
+
+#, fuzzy
+#~ msgid "gone"
+#~ msgstr ""
+
+msgid "after"
+msgstr ""
+"""
+)
+
+
+def test_a_catalogue_gets_its_missing_translations_and_no_other_byte_changes() -> None:
+    expected = CATALOGUE
+    for before, after in (
+        ('"Language: \\n"', '"Language: de\\n"'),
+        ('\\"files\\"\\n"\nmsgstr ""', '\\"files\\"\\n"\nmsgstr "HELLO %s, <b>YOU</b> HAVE {n} \\"FILES\\"\\n"'),
+        ('"alt"', '"GUESS"'),
+        ('msgstr[0] ""\nmsgstr[1] ""', 'msgstr[0] "ONE FILE"\nmsgstr[1] "%d FILES"\nmsgstr[2] "%d FILES"'),
+        ('"second line"\nmsgstr ""', '"second line"\nmsgstr ""\n"FIRST LINE\\n"\n"SECOND LINE"'),
+        ('"after"\nmsgstr ""', '"after"\nmsgstr "AFTER"'),
+    ):
+        assert before in expected
+        expected = expected.replace(before, after)
+    assert translated("a.po", CATALOGUE).decode() == expected
+    assert translated("a.po", expected.replace("#, fuzzy\n#|", "#|")).decode() == expected.replace("#, fuzzy\n#|", "#|")
+    windows = translated("a.po", CATALOGUE.replace("\n", "\r\n")).decode()
+    assert windows == expected.replace("\n", "\r\n")
+
+
+def test_polib_reads_the_same_catalogue() -> None:
+    polib = pytest.importorskip("polib", reason="polib, another reader of PO files, is not installed")
+    before, after = polib.pofile(CATALOGUE), polib.pofile(translated("a.po", CATALOGUE).decode())
+    assert [entry.msgid for entry in after] == [entry.msgid for entry in before]
+    assert [entry.msgstr for entry in after if not entry.msgid_plural and not entry.obsolete] == [
+        'HELLO %s, <b>YOU</b> HAVE {n} "FILES"\n', "Gemacht", "GUESS", "FIRST LINE\nSECOND LINE", "AFTER",
+    ]  # fmt: skip
+    assert after.find("one file").msgstr_plural == {0: "ONE FILE", 1: "%d FILES", 2: "%d FILES"}
+    assert [entry.flags for entry in after] == [entry.flags for entry in before]
+    assert after.metadata["Language"] == "de"
+
+
+def test_a_long_translation_is_wrapped_if_its_source_is() -> None:
+    text = "word " * 40
+    wrapped = translated("a.po", f'msgid ""\n"{text[:75]}"\n"{text[75:]}"\nmsgstr ""\n').decode().partition("msgstr")[2]
+    assert wrapped.startswith(' ""\n"WORD')
+    assert max(map(len, wrapped.splitlines())) <= 78
+    assert text.strip().upper() in wrapped.replace('"\n"', "")
+
+
+@pytest.mark.parametrize(
+    ("forms", "text", "expected"),
+    [
+        ("nplurals=1; plural=0", 'msgstr[0] ""', ["%d FILES"]),
+        ("nplurals=2; plural=(n > 1)", 'msgstr[0] ""\nmsgstr[1] ""', ["ONE FILE", "%d FILES"]),
+        ("nplurals=INTEGER; plural=EXPRESSION", 'msgstr[0] ""\nmsgstr[1] ""', ["ONE FILE", "%d FILES"]),
+        ("nplurals=2; plural=__import__('os')", 'msgstr[0] ""\nmsgstr[1] ""', ["ONE FILE", "%d FILES"]),
+        ("nplurals=2; plural=n != 1", 'msgstr[0] "ein"\nmsgstr[1] ""', ["ein", "%d FILES"]),
+    ],
+)
+def test_each_language_gets_its_forms(forms: str, text: str, expected: list[str]) -> None:
+    header = f'msgid ""\nmsgstr "Plural-Forms: {forms};\\n"\n\n'
+    done = translated("a.po", f'{header}msgid "one file"\nmsgid_plural "%d files"\n{text}\n').decode()
+    written = "".join(f'msgstr[{number}] "{each}"\n' for number, each in enumerate(expected))
+    assert done.endswith(f'"%d files"\n{written}')
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b'msgid "a"\nmsgstr "b\n', "a.po:2: not a line of a PO file"),
+        (b"hello\n", "a.po:1: not a line of a PO file: hello"),
+        (b'msgid ""\nmsgstr "Content-Type: text/plain; charset=punycode"\n', "unsupported encoding punycode"),
+        (b'msgid ""\nmsgstr "Content-Type: text/plain; charset=UTF-8"\nmsgid "\xff"\n', "a.po:3: byte 8 is not valid"),
+    ],
+)
+def test_what_is_no_catalogue_is_refused(data: bytes, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        translated("a.po", data)
+
+
+def test_a_catalogue_in_an_old_encoding_keeps_it_or_says_that_it_lacks_a_letter() -> None:
+    text = 'msgid ""\nmsgstr "Content-Type: text/plain; charset=ISO-8859-1"\n\nmsgid "ä"\nmsgstr ""\n'
+    assert 'msgstr "Ä"' in translated("a.po", text.encode("latin-1")).decode("latin-1")
+    with pytest.raises(
+        DataError, match=r"ISO8859-1 has no 'Ž', which the translation needs\. Convert the file to UTF-8"
+    ):
+        translated("a.po", text.encode("latin-1"), lambda text: "Ž")
+
+
+# JSON
+
+
+STRINGS = r"""{ "a": "Hello {name}", "k_one": "A file", "k_other": "{{count}} files", "a": "Again",
+ "icu": "You have {n, plural, =0 {no files} one {# file} other {# <b>files</b> for {g, select, f {her} other {x}}}}.",
+ "code": "btn_ok", "colour": "#ff00ff", "date": "2026-11-26", "@a": {"description": "Left alone"},
+ "chrome": {"description": "Left alone", "message": "Yes \u00e9", "placeholders": {"x": {"content": "Left alone"}}},
+ "list": ["One", "img/a.png", 1.50, null, true, "\ud800 bad"], "tags": "<1>Hi</1> &amp; &eacute;<br/>\n" }
+"""
+
+
+def test_strings_of_json_are_translated_where_they_are() -> None:
+    expected = STRINGS
+    for before, after in (
+        ("Hello {", "HELLO {"), ("A file", "A FILE"), ("}} files", "}} FILES"), ("Again", "AGAIN"),
+        ("You have", "YOU HAVE"),
+        ("{no files}", "{NO FILES}"), ("# file}", "# FILE}"), ("<b>files</b> for", "<b>FILES</b> FOR"),
+        ("{her}", "{HER}"), (">Hi<", ">HI<"),
+        ("{x}}", "{X}}"), (r"Yes \u00e9", r"YES \u00c9"), ("One", "ONE"), ("&eacute;<br", r"\u00c9<br"),
+    ):  # fmt: skip
+        assert before in expected
+        expected = expected.replace(before, after)
+    assert translated("a.json", STRINGS).decode() == expected
+    assert translated("a.json", STRINGS, str).decode() == STRINGS
+    json.loads(expected)
+
+
+def test_json_keeps_letters_slashes_and_line_ends_as_they_are_written() -> None:
+    assert translated("a.arb", '{"ä":"größe",\r\n\t"b":"Mit Ü"}').decode() == '{"ä":"GRÖSSE",\r\n\t"b":"MIT Ü"}'
+    assert translated("a.json", r'["a\/b und \"x\""]').decode() == r'["A\/B UND \"X\""]'
+
+
+@pytest.mark.parametrize("text", ["{", '{"a": 1,}', "[" * 100_000, '{"a" "b"}', "nothing"])
+def test_what_is_no_json_is_refused(text: str) -> None:
+    with pytest.raises(DataError, match=r"a\.json: not JSON"):
+        translated("a.json", text)
+
+
+# Subtitles
+
+
+VTT = """WEBVTT - a header
+
+NOTE left alone
+in two lines
+
+STYLE
+::cue(b) { color: red }
+
+intro
+00:01.000 --> 00:02.000 align:start position:0%
+<v Ann Lee>Hello there, you are my
+<c.yellow.bg>only friend</c> &amp; <00:01.500>more.
+
+00:00:03.000 --> 00:00:04.000
+- <i>one</i>
+- two
+"""
+
+
+def test_web_subtitles_keep_settings_notes_voices_and_times() -> None:
+    assert translated("a.vtt", VTT, str).decode() == VTT
+    expected = VTT
+    for before, after in (
+        ("Hello there, you are my", "HELLO THERE, YOU ARE MY"), ("only friend", "ONLY FRIEND"), (">more", ">MORE"),
+        (">one<", ">ONE<"), ("- two", "- TWO"),
+    ):  # fmt: skip
+        expected = expected.replace(before, after)
+    assert translated("a.vtt", VTT).decode() == expected
+    with pytest.raises(DataError, match=r"a\.vtt: a \.vtt file starts with WEBVTT"):
+        translated("a.vtt", "1\n00:01.000 --> 00:02.000\na\n")
+
+
+def test_a_line_of_subtitles_that_ends_a_sentence_still_does() -> None:
+    times = "1\n00:00:01,000 --> 00:00:02,000\n"
+    longer = {"Hello.": "A very long greeting to you.", "How are you?": "Well?"}
+    done = translated("a.srt", f"{times}Hello.\nHow are you?\n", lambda text: longer[text]).decode()
+    assert done == f"{times}A very long greeting to you.\nWell?\n"
+    assert given("a.srt", f"{times}He went to the\n<i>house.</i>\nAnd back.\n") == [
+        "He went to the house.",
+        "And back.",
+    ]
+
+
+# HTML files
+
+
+def test_a_page_gets_its_language_and_the_texts_in_its_attributes() -> None:
+    page = (
+        '<!DOCTYPE html><html class=x lang=en xml:lang="en"><head><title>A title</title>'
+        '<meta name="description" content="a &quot;word&quot;"><meta name="author" content="somebody"></head>'
+        "<body><p>See <img alt='it is' src=a.png> the <b>dog</b>.<input placeholder=name><img alt=''>"
+        '<a title="go" href="b" translate="no">Not</a></p></body></html>'
+    )
+    expected = page
+    for before, after in (
+        ('lang=en xml:lang="en"', 'lang="de" xml:lang="de"'), ("A title", "A TITLE"), ("a &quot;word", "A &quot;WORD"),
+        ("it is", "IT IS"), ("See", "SEE"), ("the <b>dog", "THE <b>DOG"), ("placeholder=name", 'placeholder="NAME"'),
+    ):  # fmt: skip
+        expected = expected.replace(before, after)
+    assert translated("a.html", page).decode() == expected
+    assert translated("a.html", "<html><p>a</p>").decode() == '<html lang="de"><p>A</p>'
+    assert translated("a.html", "<p>\x00" + "00\x00</p>").decode() == "<p>\ufffd00\ufffd</p>"

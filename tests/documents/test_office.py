@@ -1,0 +1,416 @@
+"""Office documents: text is translated, formats move with their words, and all else stays byte by byte."""
+
+from __future__ import annotations
+
+import io
+import random
+import re
+import struct
+import zipfile
+import zlib
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from xml.etree import ElementTree
+
+import pytest
+from loud import EN_DE, STEP, Each, given, translated
+
+from heed.core.errors import DataError
+from heed.documents.file_format import FileContext
+from heed.documents.formats import translate_file
+from heed.documents.inline_tags import Links
+from heed.documents.text_translator import TextTranslator
+from heed.documents.translation import TranslateOptions
+
+W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main" xmlns:r="urn:r"'
+HEAD = '<?xml version="1.0" encoding="UTF-8" standalone="yes"?>\r\n'
+
+
+def zipped(parts: Mapping[str, str | bytes]) -> bytes:
+    """A package with these parts."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("[Content_Types].xml", "<Types/>")
+        for name, content in parts.items():
+            archive.writestr(name, content)
+    return out.getvalue()
+
+
+def word(body: str, others: Mapping[str, str | bytes] | None = None) -> bytes:
+    """A Word document."""
+    main = f"{HEAD}<w:document {W}><w:body>{body}</w:body></w:document>"
+    return zipped({"word/document.xml": main, **(others or {})})
+
+
+def part(data: bytes, name: str = "word/document.xml") -> str:
+    """A part of a package."""
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        assert archive.testzip() is None
+        return archive.read(name).decode()
+
+
+def run(text: str, properties: str = "", attributes: str = "") -> str:
+    """A run of Word."""
+    space = ' xml:space="preserve"' if text != text.strip() else ""
+    properties = f"<w:rPr>{properties}</w:rPr>" if properties else ""
+    return f"<w:r{attributes}>{properties}<w:t{space}>{text}</w:t></w:r>"
+
+
+BOLD, ITALIC = "<w:b/>", "<w:i/>"
+FIELD = (
+    '<w:r><w:fldChar w:fldCharType="begin"/></w:r><w:r><w:instrText>REF "left alone"</w:instrText></w:r>'
+    '<w:r><w:fldChar w:fldCharType="separate"/></w:r>{}<w:r><w:fldChar w:fldCharType="end"/></w:r>'
+)
+PARAGRAPHS = {
+    "formats": '<w:p w:rsidR="1"><w:pPr><w:jc/></w:pPr>' + run("A ") + run("bold ", BOLD) + run("and ", "", ' w:x="1"')
+    + run("both", BOLD + ITALIC) + run(" dog.  End", ITALIC) + "</w:p>",
+    "link": f'<w:p>{run("See ")}<w:hyperlink r:id="i">{run("this link", "<w:u/>")}</w:hyperlink>{run(" now.")}</w:p>',
+    "field": f"<w:p>{run('On page ')}{FIELD.format(run('seven'))}{run(' of it')}</w:p>",
+    "note": f'<w:p>{run("A word")}<w:r><w:rPr><w:v/></w:rPr><w:footnoteReference w:id="2"/></w:r>{run(" more")}</w:p>',
+    "tracked": f'<w:p>{run("It ")}<w:ins w:id="1">{run("really ")}</w:ins><w:del w:id="2"><w:r><w:delText>left alone'
+    f"</w:delText></w:r></w:del>{run('works')}</w:p>",
+    "control": f"<w:p>{run('Name: ')}<w:sdt><w:sdtPr><w:id/></w:sdtPr><w:sdtContent>{run('your name')}</w:sdtContent>"
+    f"</w:sdt>{run('.')}</w:p>",
+    "breaks": "<w:p><w:r><w:t>one</w:t><w:tab/><w:t>two</w:t><w:br/><w:t>three</w:t></w:r></w:p>",
+    "box": f"<w:p>{run('before ')}<w:r><w:pict><w:box><w:txbxContent><w:p>{run('inside the')}{run(' box', BOLD)}</w:p>"
+    f"</w:txbxContent></w:box></w:pict></w:r>{run(' after')}</w:p>",
+    "bookmark": f'<w:p>{run("a ")}<w:bookmarkStart w:id="0" w:name="x"/>{run("marked")}<w:bookmarkEnd w:id="0"/></w:p>',
+    "entities": f"<w:p>{run('Q&amp;A &lt;x&gt; it&apos;s &quot;so&quot;')}</w:p>",
+    "spaced": f"<w:p>\n  {run('one ')}\n  {run('two', BOLD)}\n</w:p>\n",
+    "empty": "<w:p/><w:p><w:pPr/></w:p><w:p><w:r/></w:p><w:p><w:r><w:t></w:t></w:r></w:p>" + f"<w:p>{run('12')}</w:p>",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PARAGRAPHS)
+def test_a_document_that_is_translated_to_itself_is_the_same_bytes(name: str) -> None:
+    data = word(PARAGRAPHS[name])
+    assert translated("a.docx", data, str) == data
+
+
+def shouted(xml: str) -> str:
+    """XML with the text of its runs in capitals, but for its entities."""
+    words = re.compile(r"&\w+;|[^&]+")
+
+    def loud(found: re.Match[str]) -> str:
+        parts = words.findall(found[2])
+        return found[1] + "".join(each if each.startswith("&") else each.upper() for each in parts)
+
+    return re.sub(r"(<w:t(?: [^>]*)?>)([^<]*)", loud, xml)
+
+
+@pytest.mark.parametrize("name", PARAGRAPHS)
+def test_only_the_words_of_a_document_change(name: str) -> None:
+    data = word(PARAGRAPHS[name])
+    assert part(translated("a.docx", data)) == shouted(part(data))
+
+
+def test_formats_move_with_their_words() -> None:
+    body = f"<w:p>{run('one ')}{run('two', BOLD)}{run(' three')}</w:p>"
+    done = part(translated("a.docx", word(body), lambda text: "three one two" if text == "one two three" else text))
+    assert re.findall("<w:t[^>]*>([^<]*)", done) == ["three ", "one", " two"]  # linked by their places in the stub
+    assert re.findall("<w:rPr>.*?<w:t>(.*?)<", done) == ["one"]
+
+
+def test_neighbours_with_the_same_format_become_one_run() -> None:
+    first = run("Hel", BOLD, ' w:rsidR="1"')
+    broken = f'<w:p>{first}<w:proofErr w:type="spellStart"/>'
+    broken += f"<w:r><w:rPr>{BOLD}</w:rPr><w:lastRenderedPageBreak/><w:t>lo</w:t></w:r>"
+    broken += f"{run(' you', BOLD)}{run(' there')}</w:p>"
+    assert given("a.docx", word(broken)) == ["Hello you there"]
+    done = part(translated("a.docx", word(broken)))
+    assert f"<w:p>{first.replace('Hel', 'HELLO YOU')}{run(' THERE')}</w:p>" in done
+
+
+class AnyLinks(Each):
+    """Shuffles words, and links them to any others."""
+
+    def __init__(self, source: random.Random) -> None:
+        super().__init__(lambda text: " ".join(source.sample(text.split(), len(text.split()))))
+        self.source = source
+
+    def links(self, step: object, pairs: Sequence[tuple[str, str]]) -> list[Links]:
+        """Some links."""
+        return [
+            [(self.source.randrange(len(a.split())), n) for n in range(len(b.split())) if self.source.random() < 0.8]
+            for a, b in pairs
+        ]
+
+
+def random_content(source: random.Random, depth: int = 0) -> str:
+    """Runs, pairs, fields and text boxes inside one another."""
+    inside = "".join(random_content(source, depth + 1) for _ in range(source.randint(0, 3))) if depth < 4 else ""
+    words = "".join(source.choice(["word ", " other", "more, ", "end. "]) for _ in range(source.randint(1, 4)))
+    text = f'<w:t xml:space="preserve">{words}</w:t>'
+    properties = source.choice(["", f"<w:rPr>{BOLD}</w:rPr>", f"<w:rPr>{ITALIC}</w:rPr>"])
+    some_run = f"<w:r>{properties}{source.choice(['<w:tab/>', '<w:sym/>', text, text, text, text])}{text}</w:r>"
+    return source.choice([
+        *[some_run] * 6, f"<w:hyperlink>{inside}</w:hyperlink>", f"<w:ins>{inside}</w:ins>", FIELD.format(inside),
+        f"<w:sdt><w:sdtPr/><w:sdtContent>{inside}</w:sdtContent></w:sdt>", "<w:bookmarkStart/>",
+        f"<w:r><w:pict><w:p>{inside}</w:p></w:pict></w:r>",
+    ])  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_wherever_words_go_the_document_is_well_formed_and_complete(seed: int) -> None:
+    source = random.Random(seed)
+    data = word("".join(f"<w:p>{''.join(random_content(source) for _ in range(4))}</w:p>" for _ in range(4)))
+    translator = TextTranslator(AnyLinks(source), [STEP], TranslateOptions())
+    before, after = part(data), part(translate_file(data, translator, FileContext("a.docx", EN_DE)))
+    assert Counter("".join(re.sub("<[^>]*>", "", after).split())) == Counter(
+        "".join(re.sub("<[^>]*>", "", before).split())
+    )
+    markup = r"<w:(?:hyperlink|ins|sdt|bookmarkStart|pict|tab|sym|instrText)\b"
+    assert Counter(re.findall(markup, after)) == Counter(re.findall(markup, before))
+    root = ElementTree.fromstring(after)
+    parents = {child.tag.partition("}")[2]: parent.tag.partition("}")[2] for parent in root.iter() for child in parent}
+    assert parents["t"] == "r"
+    assert parents["r"] in ("p", "hyperlink", "ins", "sdtContent")
+    depth = 0
+    for kind in re.findall('fldCharType="(begin|end)', after):
+        depth += 1 if kind == "begin" else -1
+        assert depth >= 0
+
+
+def test_headers_notes_and_comments_are_translated_and_the_other_parts_stay() -> None:
+    inner = zipped({"a": "nested package"})
+    others = {
+        "word/header1.xml": f"<w:hdr {W}><w:p>{run('a header')}</w:p></w:hdr>",
+        "word/footnotes.xml": f"<w:footnotes {W}><w:p>{run('a note')}</w:p></w:footnotes>",
+        "word/vbaProject.bin": b"\xd0\xcf\x11\xe0 left alone",
+        "word/embeddings/sheet.xlsx": inner,
+        "word/styles.xml": f"<w:styles {W}><w:p>{run('left alone')}</w:p></w:styles>",
+        "word/_rels/document.xml.rels": '<R Target="http://example.com/left-alone" TargetMode="External"/>',
+        "docProps/core.xml": "<c><title>left alone</title></c>",
+    }
+    data = word(f"<w:p>{run('a text')}</w:p>", others)
+    done = translated("a.docx", data)
+    with zipfile.ZipFile(io.BytesIO(data)) as before, zipfile.ZipFile(io.BytesIO(done)) as after:
+        assert [each.filename for each in after.infolist()] == [each.filename for each in before.infolist()]
+        assert [each.date_time for each in after.infolist()] == [each.date_time for each in before.infolist()]
+        changed = [name for name in before.namelist() if before.read(name) != after.read(name)]
+    assert changed == ["word/document.xml", "word/header1.xml", "word/footnotes.xml"]
+    assert "A HEADER" in part(done, "word/header1.xml")
+
+
+# --- slides, workbooks, text documents -------------------------------------------------------------------
+
+A = 'xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main"'
+S = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
+
+
+def test_slides_keep_fields_and_the_formats_of_runs() -> None:
+    text = '<a:r><a:rPr lang="en" {}/><a:t>{}</a:t></a:r>'
+    paragraph = (
+        '<a:p><a:pPr lvl="1"/>' + text.format('dirty="0"', "A plain ") + text.format("", "text ")
+        + text.format('b="1"', "bold") + "<a:br/>" + text.format("", "second line")
+        + '<a:fld type="slidenum"><a:rPr/><a:t>seven</a:t></a:fld>'
+        + '<a:endParaRPr lang="en"/></a:p>'
+    )  # fmt: skip
+    data = zipped({"ppt/slides/slide1.xml": f"<p:sld xmlns:p='urn:p' {A}>{paragraph}</p:sld>"})
+    assert given("a.pptx", data) == ["A plain text bold", "second line"]
+    done = part(translated("a.pptx", data), "ppt/slides/slide1.xml")
+    assert re.findall("<a:t>(.*?)</a:t>", done) == ["A PLAIN TEXT ", "BOLD", "SECOND LINE", "seven"]
+    assert 'b="1"/><a:t>BOLD' in done and "<a:br/>" in done and done.endswith('<a:endParaRPr lang="en"/></a:p></p:sld>')
+
+
+STRINGS = (
+    "<si><t>A cell</t></si><si><t>Yes</t></si><si><t>SKU_12</t></si><si><t>12.5</t></si><si><t>Price</t></si>"
+    "<si><r><rPr><b/></rPr><t>rich</t></r><r><t xml:space='preserve'> text</t></r><rPh><t>left alone</t></rPh></si>"
+    "<si><t xml:space='preserve'>one\ntwo </t></si>"
+)
+
+
+def test_workbooks_keep_numbers_formulas_dates_and_what_they_refer_to() -> None:
+    sheet = (
+        f"<worksheet {S}><sheetData><row><c t='s'><v>0</v></c>"
+        "<c t='str'><f>IF(A1=&quot;Yes&quot;,1,&quot;No way&quot;)</f><v>left alone</v></c>"
+        "<c s='14'><v>45000</v></c><c t='inlineStr'><is><t>Inline text</t></is></c>"
+        "<c t='inlineStr'><is><t>No way</t></is></c></row></sheetData></worksheet>"
+    )
+    table = f"<table {S}><tableColumns><tableColumn id='1' name='Price'/></tableColumns></table>"
+    data = zipped({
+        "xl/workbook.xml": f"<workbook {S}><sheets><sheet name='Left alone'/></sheets></workbook>",
+        "xl/sharedStrings.xml": f"<sst {S}>{STRINGS}</sst>", "xl/worksheets/sheet1.xml": sheet,
+        "xl/tables/table1.xml": table, "xl/charts/style1.xml": "<a>left alone</a>",
+    })  # fmt: skip
+    assert translated("a.xlsx", data, str) == data
+    done = translated("a.xlsx", data)
+    expected = STRINGS.replace("A cell", "A CELL").replace("rich", "RICH").replace(" text", " TEXT")
+    expected = expected.replace("one\ntwo", "ONE\nTWO")
+    assert part(done, "xl/sharedStrings.xml") == f"<sst {S}>{expected}</sst>"
+    assert part(done, "xl/worksheets/sheet1.xml") == sheet.replace("Inline text", "INLINE TEXT")
+
+
+def test_text_documents_keep_spans_notes_and_tracked_changes() -> None:
+    names = 'xmlns:text="urn:oasis:names:tc:opendocument:xmlns:text:1.0" xmlns:office="urn:o"'
+    body = (
+        "<text:tracked-changes><text:p>left alone</text:p></text:tracked-changes>"
+        '<text:h text:style-name="H">A heading</text:h><text:p>'
+        'It&apos;s <text:span text:style-name="T1">bold </text:span>'
+        '<text:a href="u"><text:span>a link</text:span></text:a><text:note><text:note-citation>1</text:note-citation>'
+        "<text:note-body><text:p>a note</text:p></text:note-body></text:note> here.<text:tab/>x <text:s text:c='2'/>y"
+        "<text:page-number>left alone</text:page-number></text:p><text:p/>"
+    )
+    data = zipped({"content.xml": f"<office:document {names}>{body}</office:document>"})
+    assert translated("a.odt", data, str) == data
+    assert given("a.odt", data) == ["A heading", "It's bold a link here.", "x y", "a note"]
+    done = part(translated("a.odt", data), "content.xml")
+    assert 'IT&apos;S <text:span text:style-name="T1">BOLD </text:span><text:a href="u"><text:span>A LINK' in done
+    assert "<text:note-body><text:p>A NOTE</text:p></text:note-body></text:note> HERE." in done
+    assert done.count("left alone") == 2
+
+
+# --- other programs' files --------------------------------------------------------------------------------
+
+
+def test_python_docx_reads_the_translation_of_its_document() -> None:
+    docx = pytest.importorskip("docx", reason="python-docx is not installed")
+    document = docx.Document()
+    document.add_heading("A heading", 1)
+    paragraph = document.add_paragraph("A sentence with ")
+    paragraph.add_run("bold words").bold = True
+    paragraph.add_run(" in it.\tafter a tab")
+    document.add_table(1, 1).cell(0, 0).text = "a cell"
+    data, out = io.BytesIO(), io.BytesIO()
+    document.save(data)
+    assert translated("a.docx", data.getvalue(), str) == data.getvalue()
+    out.write(translated("a.docx", data.getvalue()))
+    done = docx.Document(out)
+    assert [p.text for p in done.paragraphs] == ["A HEADING", "A SENTENCE WITH BOLD WORDS IN IT.\tAFTER A TAB"]
+    assert [r.text for r in done.paragraphs[1].runs if r.bold] == ["BOLD WORDS"]
+    assert done.tables[0].cell(0, 0).text == "A CELL"
+
+
+def test_openpyxl_reads_the_translation_of_its_workbook() -> None:
+    openpyxl = pytest.importorskip("openpyxl", reason="openpyxl is not installed")
+    book = openpyxl.Workbook()
+    for row in (["A name", "Yes", 3.5], ['=IF(B1="Yes",1,2)', "two\nlines", " lead"]):
+        book.active.append(row)
+    data = io.BytesIO()
+    book.save(data)
+    assert translated("a.xlsx", data.getvalue(), str) == data.getvalue()
+    done = openpyxl.load_workbook(io.BytesIO(translated("a.xlsx", data.getvalue())))
+    assert [[cell.value for cell in row] for row in done.active.iter_rows()] == [
+        ["A NAME", "Yes", 3.5], ['=IF(B1="Yes",1,2)', "TWO\nLINES", " LEAD"],
+    ]  # fmt: skip
+
+
+def test_python_pptx_reads_the_translation_of_its_slides() -> None:
+    pptx = pytest.importorskip("pptx", reason="python-pptx is not installed")
+    deck = pptx.Presentation()
+    slide = deck.slides.add_slide(deck.slide_layouts[1])
+    slide.shapes.title.text = "A title"
+    slide.placeholders[1].text_frame.text = "first\nsecond"
+    slide.notes_slide.notes_text_frame.text = "a note"
+    data = io.BytesIO()
+    deck.save(data)
+    assert translated("a.pptx", data.getvalue(), str) == data.getvalue()
+    done = pptx.Presentation(io.BytesIO(translated("a.pptx", data.getvalue()))).slides[0]
+    assert [shape.text_frame.text for shape in done.shapes] == ["A TITLE", "FIRST\nSECOND"]
+    assert done.notes_slide.notes_text_frame.text == "A NOTE"
+
+
+# --- nasty twins ------------------------------------------------------------------------------------------
+
+TEXT = f"<w:p>{run('a text')}</w:p>"
+
+
+def entities(body: str) -> bytes:
+    """A document whose XML has a document type."""
+    main = f"<!DOCTYPE a [{body}]><w:document {W}><w:p>{run('&x;')}</w:p></w:document>"
+    return zipped({"word/document.xml": main})
+
+
+def declaring(size: int) -> bytes:
+    """A document whose table of contents declares another size of its main part."""
+    data = bytearray(word(TEXT))
+    at = data.rindex(b"PK\x01\x02")
+    struct.pack_into("<L", data, at + 24, size)
+    return bytes(data)
+
+
+def flagged() -> bytes:
+    """A document with the flag of encrypted parts."""
+    data = bytearray(word(TEXT))
+    data[data.rindex(b"PK\x01\x02") + 8] |= 1
+    return bytes(data)
+
+
+def damaged() -> bytes:
+    """A document with a changed byte in its main part."""
+    data = bytearray(word(TEXT))
+    data[data.index(b"word/document.xml") + 60] ^= 0xFF
+    return bytes(data)
+
+
+def overlapping() -> bytes:
+    """A document with two parts at one place."""
+    data = bytearray(word(TEXT, {"other.xml": "x" * 400}))
+    first = data.index(b"PK\x01\x02")
+    struct.pack_into(
+        "<L", data, data.index(b"PK\x01\x02", first + 4) + 42, struct.unpack_from("<L", data, first + 42)[0]
+    )
+    return bytes(data)
+
+
+def repeated() -> bytes:
+    """A document with two parts of one name."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive, pytest.warns(UserWarning, match="Duplicate"):
+        archive.writestr("word/document.xml", "a")
+        archive.writestr("word/document.xml", "b")
+    return out.getvalue()
+
+
+NASTY: dict[str, tuple[Callable[[], bytes], str]] = {
+    "not a package": (lambda: b"%PDF-1.7", "its content is not that of an office document"),
+    "old or encrypted": (lambda: b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(500), "remove the password"),
+    "encrypted parts": (flagged, "encrypted. Open the document, remove the password"),
+    "another format": (lambda: zipped({"xl/workbook.xml": "<a/>"}), "without the part that its suffix asks for"),
+    "cut off": (lambda: word(TEXT)[:-40], "not a readable package"),
+    "a changed byte": (damaged, "not a readable package"),
+    "a bomb": (lambda: word("", {"bomb.bin": bytes(40 << 20)}), "it would unpack to 42 MB, 200 times its size or more"),
+    "a bomb of text": (
+        lambda: word(TEXT, {"word/header1.xml": bytes(300_000)}),
+        "its text unpacks to more than 262 kB",
+    ),
+    "declared too small": (lambda: declaring(10), "cut off or changed"),
+    "declared too large": (lambda: declaring(10_000), "cut off or changed"),
+    "many parts": (lambda: word(TEXT, {f"p{n}": "" for n in range(10_001)}), "10,003 parts; heed reads up"),
+    "overlapping parts": (overlapping, "its parts overlap"),
+    "a path that leads out": (lambda: word(TEXT, {"word/../../etc/passwd": "x"}), "a part is called 'word/../../etc"),
+    "an absolute path": (lambda: word(TEXT, {"/etc/passwd": "x"}), "a part is called '/etc/passwd'"),
+    "two parts of one name": (repeated, "two parts have the same name"),
+    "a bomb of entities": (lambda: entities('<!ENTITY x "aaaa">'), "it has a document type"),
+    "an external entity": (lambda: entities('<!ENTITY x SYSTEM "file:///etc/passwd">'), "it has a document type"),
+    "deep elements": (lambda: word("<a>" * 500), "nested more than 400 deep"),
+    "not XML": (lambda: zipped({"word/document.xml": "<a>"}), "not well-formed XML"),
+    "not UTF-8": (lambda: zipped({"word/document.xml": b"<a>\xff</a>"}), "byte 4 is not valid utf-8"),
+}
+
+
+@pytest.mark.parametrize("name", NASTY)
+def test_a_document_that_is_damaged_or_made_to_harm_is_refused(name: str) -> None:
+    make, message = NASTY[name]
+    with pytest.raises(DataError, match=re.escape(message)):
+        translated("a.docx", make(), most_unpacked=1 << 18)
+
+
+def test_a_huge_cell_is_read_in_linear_time() -> None:
+    cell = "word " * 20_000
+    data = zipped({"xl/workbook.xml": "<a/>", "xl/sharedStrings.xml": f"<sst {S}><si><t>{cell}</t></si></sst>"})
+    assert cell.upper().strip() in part(translated("a.xlsx", data), "xl/sharedStrings.xml")
+
+
+def test_stored_parts_stay_stored_and_further_fields_of_the_package_are_kept() -> None:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as archive:
+        archive.comment = b"a comment"
+        archive.writestr("word/document.xml", f"<w:document {W}>{TEXT}</w:document>")
+        archive.writestr("a.bin", b"a text")
+    done = translated("a.docx", out.getvalue())
+    with zipfile.ZipFile(io.BytesIO(done)) as archive:
+        assert archive.comment == b"a comment"
+        assert {each.compress_type for each in archive.infolist()} == {zipfile.ZIP_STORED}
+    assert len(done) == len(out.getvalue())
+    assert zlib.crc32(part(done).encode()) == zipfile.ZipFile(io.BytesIO(done)).getinfo("word/document.xml").CRC
