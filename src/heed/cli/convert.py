@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -14,7 +14,7 @@ from heed.core.progress import message
 if TYPE_CHECKING:
     from heed.run import Run
 
-Target = Literal["gpt2", "bert", "arpa", "ctranslate2", "word2vec", "moses"]
+Target = Literal["gpt2", "bert", "marian", "arpa", "ctranslate2", "word2vec", "moses"]
 
 
 def export(
@@ -23,7 +23,8 @@ def export(
     to: Annotated[
         Target,
         typer.Option(
-            help="gpt2 or bert (Hugging Face transformers), arpa (KenLM), ctranslate2, word2vec or moses (phrases)."
+            help="gpt2, bert or marian (Hugging Face transformers), arpa (KenLM), ctranslate2, word2vec or moses "
+            "(phrases)."
         ),
     ] = "gpt2",
     quiet: Quiet = False,
@@ -37,6 +38,8 @@ def export(
       heed export runs/shakespeare --to gpt2 --out shakespeare-gpt2
 
       heed export runs/encoder --to bert --out encoder-bert
+
+      heed export runs/en-de --to marian --out en-de-marian
 
       heed export runs/kn5 --to arpa --out kn5.arpa
 
@@ -61,6 +64,11 @@ def export(
         from heed.export.bert import export_bert
 
         message(_exported(opened, out, "BERT", export_bert(opened, out)), quiet)
+        return
+    if to == "marian":
+        from heed.export.marian import export_marian
+
+        message(_exported(opened, out, "Marian", export_marian(opened, out)), quiet)
         return
     if to == "word2vec":
         from heed.export.word2vec import export_word2vec
@@ -99,15 +107,17 @@ def import_model(
     ] = None,
     quiet: Quiet = False,
 ) -> None:
-    """Make a run from a GPT-2, a BERT, an ARPA file, word vectors or a phrase table.
+    """Make a run from a GPT-2, a BERT, a Marian, an ARPA file, word vectors or a phrase table.
 
-    GPT-2 and BERT in the format of Hugging Face transformers; n-grams as KenLM and SRILM write them; word vectors in
-    the text format of word2vec. The run can do what others of its kind can; a GPT-2 or a BERT can also be trained
-    further (heed train --init).
+    GPT-2, BERT and Marian (OPUS-MT) in the format of Hugging Face transformers; n-grams as KenLM and SRILM write them;
+    word vectors in the text format of word2vec. The run can do what others of its kind can; models of transformers can
+    also be trained further (heed train --init).
 
     Examples:
 
       heed import shakespeare-gpt2 --out runs/gpt2
+
+      heed import opus-mt-en-de --out runs/opus-en-de
 
       heed import kn5.arpa --out runs/kn5
 
@@ -129,9 +139,11 @@ def import_model(
 
     if model.is_dir():
         from heed.export.bert import import_bert
+        from heed.export.marian import import_marian
 
-        is_bert = read_json(model / CONFIG).get("model_type") == "bert"
-        message(f"{out}: {(import_bert if is_bert else import_gpt2)(model, out):,} parameters", quiet)
+        importers: dict[Any, Any] = {"bert": import_bert, "marian": import_marian}
+        kind = read_json(model / CONFIG).get("model_type")
+        message(f"{out}: {importers.get(kind, import_gpt2)(model, out):,} parameters", quiet)
     elif is_word2vec(model):
         message(f"{out}: {import_word2vec(model, out):,} word vectors", quiet)
     else:
