@@ -18,6 +18,7 @@ from transformers import AutoTokenizer, MarianConfig, MarianMTModel
 import heed
 from heed.data.batch import source_from_ids
 from heed.decoding.options import SearchOptions
+from heed.export.marian import export_marian
 from heed.run import Run
 
 sentencepiece = pytest.importorskip("sentencepiece", reason="the package sentencepiece is not installed")
@@ -160,8 +161,7 @@ def test_an_imported_model_is_trained_further_translated_and_inspected(
     assert tuned.tokenizers["tgt"].to_json() == base.tokenizers["tgt"].to_json()
     assert call("translate", tmp_path / "tuned", "--tag", "de", stdin="ba ce\n").code == 0
     assert call("inspect", tmp_path / "tuned", "--src", "ba ce", "--out", tmp_path / "page.html").code == 0
-    result = call("export", tmp_path / "tuned", "--to", "marian", "--out", tmp_path / "marian")
-    assert result.code == 0, result.err
+    export_marian(tuned, tmp_path / "marian")
     theirs = MarianMTModel.from_pretrained(tmp_path / "marian").eval()
     ids, target = tuned.tokenizers["src"].encode(["ba ce"])[0], tuned.tokenizers["tgt"].encode(["kan"])[0]
     with torch.inference_mode():
@@ -184,8 +184,7 @@ def test_an_exported_model_and_its_tokenizers_equal_heeds_in_transformers(
     tmp_path: Path, changes: dict[str, Any]
 ) -> None:
     run = with_weights(prepared(tmp_path, **{**POST, **changes}))
-    result = call("export", run.folder, "--to", "marian", "--out", tmp_path / "marian")
-    assert result.code == 0, result.err
+    export_marian(run, tmp_path / "marian")
     theirs, tokenizer = MarianMTModel.from_pretrained(tmp_path / "marian").eval(), tokenizer_of(tmp_path / "marian")
     src, tgt = run.tokenizers["src"], run.tokenizers["tgt"]
     lines = [*LINES, *WORDS, "fo  ĝu", "</ s>"]

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
 from heed.cli.options import Quiet, RunFolder
 from heed.core.progress import message
-
-if TYPE_CHECKING:
-    from heed.run import Run
 
 Target = Literal["gpt2", "bert", "marian", "arpa", "ctranslate2", "word2vec", "moses"]
 
@@ -49,27 +46,9 @@ def export(
 
       heed export runs/phrases --to moses --out phrase-table
     """
-    from heed.export.arpa import export_arpa
-    from heed.export.gpt2 import export_gpt2
     from heed.run import Run
 
     opened = Run(run)
-    if to == "ctranslate2":
-        from heed.export.ctranslate2 import export_ctranslate2
-
-        export_ctranslate2(opened, out)
-        message(f"{out}: a translator for CTranslate2, with its tokenizers", quiet)
-        return
-    if to == "bert":
-        from heed.export.bert import export_bert
-
-        message(_exported(opened, out, "BERT", export_bert(opened, out)), quiet)
-        return
-    if to == "marian":
-        from heed.export.marian import export_marian
-
-        message(_exported(opened, out, "Marian", export_marian(opened, out)), quiet)
-        return
     if to == "word2vec":
         from heed.export.word2vec import export_word2vec
 
@@ -80,17 +59,14 @@ def export(
 
         message(f"{out}: {export_moses(opened, out):,} phrase pairs", quiet)
         return
-    opened.predictor.require("generate", "export")
-    if to == "arpa":
-        message(_counts(out, export_arpa(opened, out)), quiet)
-        return
-    message(_exported(opened, out, "GPT-2", export_gpt2(opened, out)), quiet)
+    from heed.export.formats import FORMATS
+    from heed.export.formats import export as export_verified
 
-
-def _exported(run: Run, out: Path, name: str, with_tokenizer: bool) -> str:
-    kind = run.recipe.tokenizer.kind
-    left_out = "" if with_tokenizer else f"; without a tokenizer, as only heed has the kind {kind!r}: use token ids"
-    return f"{out}: a {name} for Hugging Face transformers{left_out}"
+    written, findings = export_verified(opened, out, to)
+    kind = opened.recipe.tokenizer.kind
+    left_out = f"; without a tokenizer, as only heed has the kind {kind!r}: use token ids" if written is False else ""
+    message(_counts(out, written) if to == "arpa" else f"{out}: {FORMATS[to].title}{left_out}", quiet)
+    message(findings.summary(), quiet)
 
 
 def import_model(
