@@ -6,13 +6,16 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from command import call
-from toy import prepared, trainer_of, unchecked_shapes
+from toy import prepared, trainer_of, unchecked_shapes, with_weights
 
 from heed.core.errors import UsageError
-from heed.export import formats, marian, verification
+from heed.decoding.scoring import score_rows
+from heed.export import formats, marian, onnx, verification
+from heed.export.programs import OnnxRuntime, mean_search
 from heed.run import Run
 
 pytest.importorskip("sentencepiece", reason="the package sentencepiece is not installed")
@@ -53,6 +56,70 @@ def test_an_exported_translator_is_compared_with_the_other_program(
     assert findings["signature"].startswith("nrefs:1|case:mixed")
     assert findings["search"] == "beam 2, log-probability divided by length^1.5"
     assert "verified with" in result.err and "100.0% of the outputs are equal" in result.err
+
+
+ONNX = [
+    {"model__norm": "post", "model__positions": "half_split", "model__activation": "gelu"},
+    {"model__norm": "pre", "model__activation": "silu", "model__num_decoder_layers": 2, "model__output_bias": False},
+    {"model__positions": "concatenated", "model__tie": "none", "tokenizer__joint": False},
+    {"model__positions": "none", "model__num_encoder_layers": 0},
+]
+
+
+@pytest.mark.parametrize("changes", ONNX, ids=["post-norm", "pre-norm", "concatenated", "no positions"])
+def test_onnx_graphs_compute_as_the_model(tmp_path: Path, changes: dict[str, Any]) -> None:
+    pytest.importorskip("onnx", reason="the package onnx is not installed")
+    pytest.importorskip("onnxruntime", reason="the package onnxruntime is not installed")
+    run = with_weights(prepared(tmp_path, model__dropout=0.0, **changes))
+    onnx.export_onnx(run, tmp_path / "onnx")
+    program = OnnxRuntime(tmp_path / "onnx", run)
+    source, target = [9, 30, 41], [12, 13, 20, 7]
+    [expected] = score_rows(run.model, [target], run.device, [source])
+    assert program.log_probs(source, target) == pytest.approx(list(expected.log_probs), abs=1e-4)
+    padded = {"ids": np.array([[*source, 2, 0, 0]]), "mask": np.array([[True] * 4 + [False] * 2])}
+    alone = {"ids": padded["ids"][:, :4], "mask": padded["mask"][:, :4]}
+    for wide, narrow in zip(program._encoder.run(None, padded), program._encoder.run(None, alone), strict=True):
+        np.testing.assert_allclose(wide[:, :, :, :4], narrow, atol=1e-5)
+
+
+def test_a_translator_in_onnx_runtime_is_compared(trained: Path, tmp_path: Path) -> None:
+    pytest.importorskip("onnx", reason="the package onnx is not installed")
+    pytest.importorskip("onnxruntime", reason="the package onnxruntime is not installed")
+    result = call("export", trained, "--to", "onnx", "--out", tmp_path / "out")
+    assert result.code == 0, result.err
+    findings = findings_of(tmp_path / "out" / verification.FILE)
+    assert findings["equal_outputs"] == 1 and findings["largest_difference"] < 1e-4
+    assert findings["search"] == "greedy" and findings["bleu_there"] > 10
+    names = {path.name for path in (tmp_path / "out").iterdir()}
+    assert {"encoder.onnx", "decoder.onnx", "config.json", "source.spm", "vocab.json", "README.md"} <= names
+
+
+def test_the_greedy_search_of_the_guide_translates_as_heed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("onnx", reason="the package onnx is not installed")
+    pytest.importorskip("onnxruntime", reason="the package onnxruntime is not installed")
+    run = with_weights(prepared(tmp_path, tokenizer__joint=True))
+    onnx.export_onnx(run, tmp_path / "en-de-onnx")
+    guide = (Path(__file__).resolve().parents[2] / "docs" / "exporting.md").read_text(encoding="utf-8")
+    program = guide.split("## ONNX")[1].split("```python\n")[1].split("```")[0]
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    exec(program.replace("print(", "str("), names)
+    lines = ["ba ce", "di fo gu"]
+    expected = [text for text, _ in verification.outputs(run, lines, mean_search(1, 0.0))]
+    assert [names["translate"](line)[:20] for line in lines] == [text[:20] for text in expected]
+
+
+def test_what_is_not_written_as_onnx_is_refused_with_the_reason(
+    bigram: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(UsageError, match="only kind transformer"):
+        onnx.export_onnx(Run(bigram), tmp_path / "onnx")
+    run = with_weights(prepared(tmp_path, model__decoder_mixing="ssru"))
+    with pytest.raises(UsageError, match="decoders with 'ssru'"):
+        onnx.export_onnx(run, tmp_path / "onnx")
+    monkeypatch.setattr(verification, "find_spec", lambda package: None)
+    with pytest.raises(UsageError, match="--to onnx needs a package that is not installed: onnx"):
+        formats.export(run, tmp_path / "onnx", "onnx")
 
 
 def test_a_model_card_has_the_facts_and_says_what_to_fill_in(trained: Path, tmp_path: Path) -> None:

@@ -11,14 +11,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from heed.core.errors import DataError
+from heed.core.errors import DataError, UsageError
 from heed.core.files import atomic_folder, atomic_write, storage_errors
 from heed.export.arpa import export_arpa
 from heed.export.bert import export_bert
 from heed.export.ctranslate2 import export_ctranslate2
 from heed.export.gpt2 import export_gpt2
 from heed.export.marian import export_marian
-from heed.export.programs import Bert, CTranslate2, Gpt2, Kenlm, Marian
+from heed.export.onnx import export_onnx
+from heed.export.programs import Bert, CTranslate2, Gpt2, Kenlm, Marian, OnnxRuntime
 from heed.export.verification import FILE, Findings, missing, verify
 from heed.report.model_card import CARD, model_card
 from heed.run import Run
@@ -36,6 +37,8 @@ class Format:
     """Opens what was written in the other program."""
     packages: tuple[str, ...]
     """Packages that the other program needs."""
+    built_with: tuple[str, ...] = ()
+    """Packages that writing needs."""
     is_file: bool = False
     """Whether the model is a single file."""
     needs: str = ""
@@ -65,6 +68,13 @@ FORMATS = {
     "ctranslate2": Format(
         "a translator for CTranslate2, with its tokenizers", export_ctranslate2, CTranslate2, ("ctranslate2",)
     ),
+    "onnx": Format(
+        "an encoder and a decoder step for ONNX Runtime",
+        export_onnx,
+        OnnxRuntime,
+        ("onnxruntime",),
+        built_with=("onnx",),
+    ),
     "arpa": Format("n-grams for KenLM and SRILM", export_arpa, Kenlm, ("kenlm",), is_file=True, needs="generate"),
 }
 
@@ -77,6 +87,8 @@ def export(run: Run, out: Path, to: str) -> tuple[Any, Findings]:
     chosen = FORMATS[to]
     if chosen.needs:
         run.predictor.require(chosen.needs, "export")
+    if reason := missing(chosen.built_with):
+        raise UsageError(f"--to {to} needs a package that is {reason}.")
     if chosen.is_file:
         return _export_file(run, out, to, chosen)
     with storage_errors("write the model", path=out), atomic_folder(out) as new:

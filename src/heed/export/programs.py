@@ -9,11 +9,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from heed.core.json_text import parse_json
 from heed.decoding.options import SearchOptions
 from heed.export.bert import BEGIN
+from heed.export.onnx import DECODER, ENCODER
 from heed.run import Run
 from heed.text.tokenizers import Tokenizer
 from heed.text.vocabulary import BOS_ID, EOS_ID, Vocabulary
@@ -178,3 +180,56 @@ class Kenlm:
 
     def translate(self, lines: Sequence[str]) -> list[str]:
         raise NotImplementedError
+
+
+class OnnxRuntime:
+    """The two graphs of a translator in ONNX Runtime, with a greedy search in NumPy."""
+
+    def __init__(self, folder: Path, run: Run) -> None:
+        library: Any = import_module("onnxruntime")
+        self.name = f"onnxruntime {library.__version__}"
+        self.options: SearchOptions | None = mean_search(1, 0.0)
+        settings = library.SessionOptions()
+        settings.intra_op_num_threads = 1
+        self._encoder, self._decoder = (
+            library.InferenceSession(str(folder / name), settings, providers=["CPUExecutionProvider"])
+            for name in (ENCODER, DECODER)
+        )
+        self._config = parse_json((folder / "config.json").read_text(encoding="utf-8"))
+        self._run = run
+
+    def read(self, line: str) -> None:
+        return None  # heed's own tokenizers
+
+    def _start(self, source: Sequence[int]) -> dict[str, Any]:
+        ids = np.array([[*source, EOS_ID]])
+        mask = np.ones(ids.shape, bool)
+        keys, values = self._encoder.run(["keys", "values"], {"ids": ids, "mask": mask})
+        config = self._config
+        past = np.zeros((config["num_layers"], 1, config["num_heads"], 0, config["head_size"]), np.float32)
+        return {"mask": mask, "keys": keys, "values": values, "past_keys": past, "past_values": past}
+
+    def _step(self, token: int, state: dict[str, Any]) -> Any:
+        """The log-probabilities of the next token; the state is advanced."""
+        log_probs, state["past_keys"], state["past_values"] = self._decoder.run(
+            ["log_probs", "new_keys", "new_values"], {"ids": np.array([token]), **state}
+        )
+        return log_probs[0]
+
+    def log_probs(self, source: Sequence[int], target: Sequence[int]) -> list[float]:
+        state = self._start(source)
+        pairs = zip((BOS_ID, *target), (*target, EOS_ID), strict=True)
+        return [float(self._step(token, state)[following]) for token, following in pairs]
+
+    def translate(self, lines: Sequence[str]) -> list[str]:
+        predictor, src = self._run.predictor, self._run.tokenizers["src"]
+        read = src.encode([predictor.data.normaliser.apply(line) for line in lines])
+        return self._run.tokenizers["tgt"].decode([self._greedy([*predictor.before_source, *ids]) for ids in read])
+
+    def _greedy(self, source: Sequence[int]) -> list[int]:
+        state, written = self._start(source), [BOS_ID]
+        while len(written) <= MAX_OUTPUT and written[-1] != EOS_ID:
+            log_probs = self._step(written[-1], state)
+            log_probs[self._config["never"]] = -np.inf
+            written.append(int(log_probs.argmax()))
+        return [id for id in written[1:] if id != EOS_ID]
