@@ -207,6 +207,7 @@ OPENERS = {
         "load_file": "a folder that the user names", "save_file": "the same",
     },
     "heed.export.bert_tokenizer": {"read_text": "another program's folder", "write_text": "the same"},
+    "heed.export.argos": {"atomic_write": "a file for another program", "read_bytes": "the same"},
     "heed.export.formats": {"atomic_write": "findings and a card in another program's folder"},
     "heed.export.programs": {"read_text": "another program's folder"},
     "heed.export.gpt2": {

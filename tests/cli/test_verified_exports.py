@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import json
+import sys
+from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,7 +18,7 @@ from toy import prepared, trainer_of, unchecked_shapes, with_weights
 
 from heed.core.errors import UsageError
 from heed.decoding.scoring import score_rows
-from heed.export import formats, marian, onnx, verification
+from heed.export import argos, formats, marian, onnx, verification
 from heed.export.programs import OnnxRuntime, mean_search
 from heed.run import Run
 
@@ -197,3 +201,59 @@ def test_a_language_model_is_compared_with_transformers(speaker: Path, tmp_path:
     findings = findings_of(tmp_path / "out" / verification.FILE)
     assert findings["verified"] and findings["largest_difference"] < 1e-4 and findings["num_tokens"] > 50
     assert findings["equal_outputs"] is None
+
+
+def test_a_package_of_argos_is_compared_and_its_bias_chosen(trained: Path, tmp_path: Path) -> None:
+    pytest.importorskip("ctranslate2", reason="the package ctranslate2 is not installed")
+    result = call("export", trained, "--to", "argos", "--out", tmp_path / "aa_bb.argosmodel")
+    assert result.code == 0, result.err
+    findings = findings_of(tmp_path / "aa_bb.argosmodel.verification.json")
+    assert findings["equal_outputs"] >= 0.95 and findings["largest_difference"] < 1e-4
+    assert findings["end_bias"] in argos.END_BIASES and findings["num_measured"] >= 15
+    assert findings["bleu_there"] > findings["bleu_here"] - 5
+
+
+def test_the_code_of_argos_translates_with_a_package(
+    trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Argos Translate's own package, tokenizer and search; only the splitting of sentences is replaced."""
+    if find_spec("argostranslate") is None:
+        pytest.skip("the package argostranslate is not installed")
+    for name in ("stanza", "minisbd"):  # split sentences, and need models of their own
+        monkeypatch.setitem(sys.modules, name, SimpleNamespace(SBDetect=None, models=SimpleNamespace()))
+    for name in ("XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"):
+        monkeypatch.setenv(name, str(tmp_path / name))
+    package = importlib.import_module("argostranslate.package")
+    translate = importlib.import_module("argostranslate.translate")
+    run = Run(trained)
+    argos.export_argos(run, tmp_path / "aa_bb.argosmodel")
+    package.install_from_path(tmp_path / "aa_bb.argosmodel")
+    [installed] = package.get_installed_packages()
+    assert (installed.from_code, installed.to_code) == ("aa", "bb")
+    model = ctranslate2_translator(installed.package_path / "model")
+    whole = SimpleNamespace(split_sentences=lambda text: [text])
+    lines = [row[0] for row in verification.validation_rows(run)[0]]
+    texts = [translate.apply_packaged_translation(installed, line, model, whole, 1)[0].value for line in lines]
+    assert texts == argos.Argos(tmp_path / "aa_bb.argosmodel", run).translate(lines)
+    here = [text for text, _ in verification.outputs(run, lines, mean_search(4, 0.2))]
+    assert sum(map(str.__eq__, texts, here)) >= 0.95 * len(lines)
+
+
+def ctranslate2_translator(folder: Path) -> Any:
+    return importlib.import_module("ctranslate2").Translator(str(folder), device="cpu", compute_type="float32")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({}, "one SentencePiece model for both sides. Train a run with --tokenizer.kind=sentencepiece"),
+        ({"tokenizer__kind": "sentencepiece", "data__tag": "2bb"}, "has no tags before sources"),
+        ({"tokenizer__kind": "sentencepiece"}, "does not know its languages"),
+    ],
+)
+def test_what_a_package_cannot_hold_is_refused_with_the_reason(
+    tmp_path: Path, changes: dict[str, Any], message: str
+) -> None:
+    run = with_weights(prepared(tmp_path, tokenizer__joint=True, **changes))
+    with pytest.raises(UsageError, match=message):
+        argos.export_argos(run, tmp_path / "x.argosmodel")

@@ -11,7 +11,7 @@ import typer
 from heed.cli.options import Quiet, RunFolder
 from heed.core.progress import message
 
-Target = Literal["gpt2", "bert", "marian", "arpa", "ctranslate2", "onnx", "word2vec", "moses"]
+Target = Literal["gpt2", "bert", "marian", "arpa", "argos", "ctranslate2", "onnx", "word2vec", "moses"]
 
 
 def export(
@@ -20,8 +20,8 @@ def export(
     to: Annotated[
         Target,
         typer.Option(
-            help="gpt2, bert or marian (Hugging Face transformers), arpa (KenLM), ctranslate2, onnx, word2vec or "
-            "moses (phrases)."
+            help="gpt2, bert or marian (Hugging Face transformers), arpa (KenLM), argos, ctranslate2, onnx, word2vec "
+            "or moses (phrases)."
         ),
     ] = "gpt2",
     quiet: Quiet = False,

@@ -13,6 +13,7 @@ from typing import Any
 
 from heed.core.errors import DataError, UsageError
 from heed.core.files import atomic_folder, atomic_write, storage_errors
+from heed.export.argos import Argos, export_argos, tune_argos
 from heed.export.arpa import export_arpa
 from heed.export.bert import export_bert
 from heed.export.ctranslate2 import export_ctranslate2
@@ -41,6 +42,8 @@ class Format:
     """Packages that writing needs."""
     is_file: bool = False
     """Whether the model is a single file."""
+    tune: Callable[[Run, Path, Findings], Findings] | None = None
+    """Fits a verified model to the search of the other program."""
     needs: str = ""
     """Ability that the run must have."""
     pipeline: str = ""
@@ -74,6 +77,15 @@ FORMATS = {
         OnnxRuntime,
         ("onnxruntime",),
         built_with=("onnx",),
+    ),
+    "argos": Format(
+        "a package for Argos Translate and LibreTranslate",
+        export_argos,
+        Argos,
+        ("ctranslate2",),
+        built_with=("ctranslate2", "sentencepiece"),
+        is_file=True,
+        tune=tune_argos,
     ),
     "arpa": Format("n-grams for KenLM and SRILM", export_arpa, Kenlm, ("kenlm",), is_file=True, needs="generate"),
 }
@@ -120,7 +132,8 @@ def _export_file(run: Run, out: Path, to: str, chosen: Format) -> tuple[Any, Fin
 def _findings(run: Run, path: Path, to: str, chosen: Format) -> Findings:
     if reason := missing(chosen.packages):
         return Findings(format=to, program=chosen.packages[0], verified=False, reason=reason)
-    return verify(run, chosen.program(path, run), to)
+    findings = verify(run, chosen.program(path, run), to)
+    return chosen.tune(run, path, findings) if chosen.tune else findings
 
 
 def _write_findings(path: Path, findings: Findings) -> None:

@@ -63,6 +63,8 @@ class Findings(Config):
     """BLEU of the other program's outputs."""
     signature: str = ""
     """Of BLEU."""
+    num_measured: int | None = None
+    """Lines that BLEU was measured on, if the others were needed to choose the bias."""
     end_bias: float | None = None
     """Added to the log-probability of the end of sentence, where the other program's search needs it."""
 
