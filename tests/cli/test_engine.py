@@ -164,7 +164,7 @@ def test_both_engines_print_the_same(run: Path) -> None:
 
 def test_an_exported_model_translates_without_heed(run: Path, tmp_path: Path) -> None:
     result = call("export", run, "--to", "ctranslate2", "--out", tmp_path / "out")
-    assert result.err.endswith("a translator for CTranslate2, with its tokenizers\n")
+    assert "a translator for CTranslate2, with its tokenizers\n" in result.err
     assert (tmp_path / "out" / "tokenizer.json").exists()
     loaded = heed.load(run, engine="torch")
     options = loaded.run.recipe.decoding.model_copy(update={"beam_size": 1})

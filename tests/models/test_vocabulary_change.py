@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from tokenizer_kinds import KINDS
 from torch import Tensor
 
 from heed.core.errors import UsageError
@@ -18,7 +19,7 @@ from heed.models.transformer import TransformerConfig
 from heed.models.vocabulary_change import spellings, vocabulary_weights, with_vocabularies
 from heed.nn.contract import Vocabularies
 from heed.nn.weight_file import shapes_of
-from heed.text.tokenizers import TOKENIZERS, Tokenizer, TokenizerConfig, train_tokenizer
+from heed.text.tokenizers import Tokenizer, TokenizerConfig, train_tokenizer
 
 OLD = ["the dog sees the dogs", "a dog barks at the cat", "dog, cat and é"] * 4
 NEW = ["der Hund sieht the dog", "ein Hund bellt , dogmatic ñ", "Hund und Katze"] * 4
@@ -127,8 +128,8 @@ def test_tags_keep_their_rows_and_a_new_tag_starts_as_the_mean_of_the_others() -
     assert text == list(range(4, 4 + len(without.vocabulary.text_pieces)))
 
 
-@pytest.mark.parametrize("to", TOKENIZERS)
-@pytest.mark.parametrize("kind", TOKENIZERS)
+@pytest.mark.parametrize("to", KINDS)
+@pytest.mark.parametrize("kind", KINDS)
 def test_every_piece_of_every_kind_has_a_start(kind: str, to: str) -> None:
     old, new = tokenizer(kind, tuple(OLD)), tokenizer(to, tuple(NEW))
     spelled = spellings(new, old)

@@ -9,14 +9,15 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tokenizer_kinds import KINDS
 
 from heed.core.errors import DataError
-from heed.text.tokenizers import TOKENIZERS, Tokenizer, TokenizerConfig, load_tokenizer, save, train_tokenizer
+from heed.text.tokenizers import Tokenizer, TokenizerConfig, load_tokenizer, save, train_tokenizer
 from heed.text.vocabulary import Vocabulary, spelled_tag
 
 TAGS = ("2de", "bt")
 LINES = ["<2de> the dog <bt> runs", "2de bt < > the cat <s> </s>", "a dog <2de><bt>"] * 5
-by_kind = pytest.mark.parametrize("kind", TOKENIZERS)
+by_kind = pytest.mark.parametrize("kind", KINDS)
 smuggled = st.lists(
     st.sampled_from(["<2de>", "<bt>", "2de", "<", ">", " ", "\u0120", "<pad>", "the", "\\", "<2de", "b"])
     | st.text(max_size=3),

@@ -20,6 +20,7 @@ import tokenizers
 from hypothesis import given
 from hypothesis import strategies as st
 from subword_nmt.segment_char_ngrams import segment_char_ngrams
+from tokenizer_kinds import KINDS
 from tokenizers import pre_tokenizers
 
 from heed.core.errors import DataError, MissingInputError, UsageError
@@ -65,7 +66,6 @@ HARD = [
     "\U0010ffff\ue000\uffff",
     "'s 'sky isn't ''ll",
 ]
-KINDS = list(TOKENIZERS)
 LOSSLESS = ["bpe", "unigram", "open-word", "byte"]
 LEARNED = [kind for kind in KINDS if kind != "byte"]
 DROPOUT_LINES = LINES[:40] + HARD
@@ -176,10 +176,10 @@ def test_the_file_gives_the_same_tokenizer(kind: str, tmp_path: Path) -> None:
 
 ANOTHER_PROCESS = """
 import json, sys
-from heed.text.tokenizers import TOKENIZERS, TokenizerConfig, train_tokenizer
+from heed.text.tokenizers import TokenizerConfig, train_tokenizer
 from heed.text.tokenizers import load_tokenizer
-lines, config, dropout_lines = json.load(sys.stdin)
-for kind in TOKENIZERS:
+kinds, lines, config, dropout_lines = json.load(sys.stdin)
+for kind in kinds:
     tokenizer = train_tokenizer(TokenizerConfig(kind=kind, **config), lines)
     ids = tokenizer.encode(dropout_lines)
     dropped = [tokenizer.encode_with_dropout(line, 0.2, (7, 8, i)) for i, line in enumerate(ids)]
@@ -189,7 +189,7 @@ for kind in TOKENIZERS:
 
 def test_another_process_learns_the_same_file_and_draws_the_same_dropout() -> None:
     config = config_of("bpe").model_dump(exclude={"kind"})
-    text = json.dumps([LINES, config, DROPOUT_LINES])
+    text = json.dumps([KINDS, LINES, config, DROPOUT_LINES])
     done = subprocess.run(
         [sys.executable, "-c", ANOTHER_PROCESS], input=text, capture_output=True, text=True, check=True
     )

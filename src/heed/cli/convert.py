@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
 from heed.cli.options import Quiet, RunFolder
 from heed.core.progress import message
 
-if TYPE_CHECKING:
-    from heed.run import Run
-
-Target = Literal["gpt2", "bert", "arpa", "ctranslate2", "word2vec", "moses"]
+Target = Literal["gpt2", "bert", "marian", "arpa", "argos", "ctranslate2", "onnx", "word2vec", "moses"]
 
 
 def export(
@@ -23,7 +20,8 @@ def export(
     to: Annotated[
         Target,
         typer.Option(
-            help="gpt2 or bert (Hugging Face transformers), arpa (KenLM), ctranslate2, word2vec or moses (phrases)."
+            help="gpt2, bert or marian (Hugging Face transformers), arpa (KenLM), argos, ctranslate2, onnx, word2vec "
+            "or moses (phrases)."
         ),
     ] = "gpt2",
     quiet: Quiet = False,
@@ -38,6 +36,8 @@ def export(
 
       heed export runs/encoder --to bert --out encoder-bert
 
+      heed export runs/en-de --to marian --out en-de-marian
+
       heed export runs/kn5 --to arpa --out kn5.arpa
 
       heed export runs/en-de --to ctranslate2 --out en-de-ctranslate2
@@ -46,22 +46,9 @@ def export(
 
       heed export runs/phrases --to moses --out phrase-table
     """
-    from heed.export.arpa import export_arpa
-    from heed.export.gpt2 import export_gpt2
     from heed.run import Run
 
     opened = Run(run)
-    if to == "ctranslate2":
-        from heed.export.ctranslate2 import export_ctranslate2
-
-        export_ctranslate2(opened, out)
-        message(f"{out}: a translator for CTranslate2, with its tokenizers", quiet)
-        return
-    if to == "bert":
-        from heed.export.bert import export_bert
-
-        message(_exported(opened, out, "BERT", export_bert(opened, out)), quiet)
-        return
     if to == "word2vec":
         from heed.export.word2vec import export_word2vec
 
@@ -72,17 +59,14 @@ def export(
 
         message(f"{out}: {export_moses(opened, out):,} phrase pairs", quiet)
         return
-    opened.predictor.require("generate", "export")
-    if to == "arpa":
-        message(_counts(out, export_arpa(opened, out)), quiet)
-        return
-    message(_exported(opened, out, "GPT-2", export_gpt2(opened, out)), quiet)
+    from heed.export.formats import FORMATS
+    from heed.export.formats import export as export_verified
 
-
-def _exported(run: Run, out: Path, name: str, with_tokenizer: bool) -> str:
-    kind = run.recipe.tokenizer.kind
-    left_out = "" if with_tokenizer else f"; without a tokenizer, as only heed has the kind {kind!r}: use token ids"
-    return f"{out}: a {name} for Hugging Face transformers{left_out}"
+    written, findings = export_verified(opened, out, to)
+    kind = opened.recipe.tokenizer.kind
+    left_out = f"; without a tokenizer, as only heed has the kind {kind!r}: use token ids" if written is False else ""
+    message(_counts(out, written) if to == "arpa" else f"{out}: {FORMATS[to].title}{left_out}", quiet)
+    message(findings.summary(), quiet)
 
 
 def import_model(
@@ -99,15 +83,17 @@ def import_model(
     ] = None,
     quiet: Quiet = False,
 ) -> None:
-    """Make a run from a GPT-2, a BERT, an ARPA file, word vectors or a phrase table.
+    """Make a run from a GPT-2, a BERT, a Marian, an ARPA file, word vectors or a phrase table.
 
-    GPT-2 and BERT in the format of Hugging Face transformers; n-grams as KenLM and SRILM write them; word vectors in
-    the text format of word2vec. The run can do what others of its kind can; a GPT-2 or a BERT can also be trained
-    further (heed train --init).
+    GPT-2, BERT and Marian (OPUS-MT) in the format of Hugging Face transformers; n-grams as KenLM and SRILM write them;
+    word vectors in the text format of word2vec. The run can do what others of its kind can; models of transformers can
+    also be trained further (heed train --init).
 
     Examples:
 
       heed import shakespeare-gpt2 --out runs/gpt2
+
+      heed import opus-mt-en-de --out runs/opus-en-de
 
       heed import kn5.arpa --out runs/kn5
 
@@ -129,9 +115,11 @@ def import_model(
 
     if model.is_dir():
         from heed.export.bert import import_bert
+        from heed.export.marian import import_marian
 
-        is_bert = read_json(model / CONFIG).get("model_type") == "bert"
-        message(f"{out}: {(import_bert if is_bert else import_gpt2)(model, out):,} parameters", quiet)
+        importers: dict[Any, Any] = {"bert": import_bert, "marian": import_marian}
+        kind = read_json(model / CONFIG).get("model_type")
+        message(f"{out}: {importers.get(kind, import_gpt2)(model, out):,} parameters", quiet)
     elif is_word2vec(model):
         message(f"{out}: {import_word2vec(model, out):,} word vectors", quiet)
     else:

@@ -24,7 +24,8 @@ def train(
     files: Annotated[list[Path], typer.Argument(metavar="FILES...", help="Text, one sentence a line.")],
     out: Annotated[Path, typer.Option(help="The file to write.")],
     kind: Annotated[
-        str, typer.Option(help="bpe, unigram, wordpiece, word, open-word, character, byte or char-bigram.")
+        str,
+        typer.Option(help="bpe, unigram, sentencepiece, wordpiece, word, open-word, character, byte or char-bigram."),
     ] = "bpe",
     vocab_size: Annotated[int, typer.Option(help="Maximum number of pieces.")] = 8000,
     shortlist: Annotated[int, typer.Option(help="char-bigram: number of words kept whole.")] = 0,

@@ -51,5 +51,5 @@ def import_arpa(path: Path, out: Path) -> list[int]:
         training=TrainingConfig(stop_metric="perplexity"),
     )
     tensors = {name: torch.from_numpy(array) for name, array in model.arrays().items()}
-    write_run(out, recipe, tokenizer, "tgt", tensors, {"counted": "true"})
+    write_run(out, recipe, {"tgt": tokenizer}, tensors, {"counted": "true"})
     return model.num_ngrams

@@ -187,7 +187,7 @@ def import_bert(folder: Path, out: Path) -> int:
     with torch.device("meta"):
         blank = task.new_model(recipe, Vocabularies(size, size))
     require_shapes(shapes_of(weights), shapes_of(dict(blank.named_parameters())), folder / WEIGHTS)
-    write_run(out, recipe, tokenizer, "src", weights)
+    write_run(out, recipe, {"src": tokenizer}, weights)
     return sum(weight.numel() for weight in weights.values())
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import numpy as np
 import torch
 
 from heed.core.errors import UsageError
@@ -47,14 +48,23 @@ def export_ctranslate2(run: Run, folder: Path) -> Conversion:
 
 
 def write_model(
-    model: GenerativeModel, vocabularies: tuple[Vocabulary, Vocabulary], num_positions: int, folder: Path
-) -> None:
-    """Write a model into an empty folder. Raises UsageError for a model that CTranslate2 does not have."""
+    model: GenerativeModel, vocabularies: tuple[Vocabulary, Vocabulary], num_positions: int, folder: Path,
+    adds_end: bool = False, end_bias: float = 0.0,
+) -> None:  # fmt: skip
+    """Write a model into an empty folder. Raises UsageError for a model that CTranslate2 does not have.
+
+    `adds_end`: CTranslate2 ends the sources; heed's own have their ends. `end_bias`: added to the logit of the end.
+    """
     source, target = vocabularies
     spec = model.ctranslate2_specification(num_positions)
     spec.register_source_vocabulary(list(source.pieces))
     spec.register_target_vocabulary(list(target.pieces))
-    spec.config.add_source_eos = False  # heed's own inputs have their ends
+    spec.config.add_source_eos = adds_end
+    if end_bias:
+        output = spec.decoder.projection
+        present = isinstance(output.bias, np.ndarray)
+        output.bias = output.bias.copy() if present else np.zeros(len(target), np.float32)
+        output.bias[EOS_ID] += end_bias
     spec.config.decoder_start_token = spec.config.bos_token = target.piece(BOS_ID)
     spec.config.eos_token, spec.config.unk_token = target.piece(EOS_ID), target.piece(UNK_ID)
     spec.validate()

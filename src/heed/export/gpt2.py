@@ -184,7 +184,7 @@ def import_gpt2(folder: Path, out: Path) -> int:
         model=config,
         training=TrainingConfig(stop_metric="perplexity", context=context, label_smoothing=0.0),
     )
-    write_run(out, recipe, tokenizer, "tgt", weights)
+    write_run(out, recipe, {"tgt": tokenizer}, weights)
     return sum(weight.numel() for weight in weights.values())
 
 

@@ -1,4 +1,4 @@
-"""Run folder of an imported model: recipe, tokenizer and weights, without data or checkpoints."""
+"""Run folder of an imported model: recipe, tokenizers and weights, without data or checkpoints."""
 
 from __future__ import annotations
 
@@ -18,16 +18,18 @@ from heed.text.tokenizers import Tokenizer, save_in_run
 
 
 def write_run(
-    out: Path, recipe: Recipe, tokenizer: Tokenizer, side: str, weights: Mapping[str, Tensor],
+    out: Path, recipe: Recipe, tokenizers: Mapping[str, Tokenizer], weights: Mapping[str, Tensor],
     metadata: Mapping[str, str] | None = None,
 ) -> None:  # fmt: skip
     """Write the run folder `out`, completely or not at all.
 
-    `side`: the side of the data whose tokenizer it is. `metadata`: kept with the weights.
+    `tokenizers`: that of each side, which may be the same. `metadata`: kept with the weights.
     """
     with storage_errors("write the run", path=out), atomic_folder(out) as new:
         files = RunFiles(new)
         with files.write(RECIPE, "w") as file:
             file.write(to_toml(recipe))
-        save_in_run(tokenizer, files, "tokenizer.json")
-        save_weights(new / WEIGHTS, weights, {**(metadata or {}), **vocabulary_digests({side: tokenizer})})
+        for side, tokenizer in tokenizers.items():
+            is_shared = len(set(tokenizers.values())) == 1
+            save_in_run(tokenizer, files, "tokenizer.json" if is_shared else f"tokenizer.{side}.json")
+        save_weights(new / WEIGHTS, weights, {**(metadata or {}), **vocabulary_digests(tokenizers)})

@@ -58,7 +58,7 @@ def import_word2vec(path: Path, out: Path) -> int:
     )
     inputs = torch.from_numpy(np.concatenate([np.zeros((len(SPECIAL_PIECES), vectors.shape[1]), np.float32), vectors]))
     tensors = {"inputs": inputs, "outputs": torch.zeros_like(inputs)}
-    write_run(out, recipe, tokenizer, "tgt", tensors)
+    write_run(out, recipe, {"tgt": tokenizer}, tensors)
     return len(words)
 
 

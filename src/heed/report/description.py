@@ -11,13 +11,14 @@ from heed.report.markdown import code
 from heed.run import Run
 
 _TOKENIZERS = {
-    "bpe": "byte-pair encoding", "unigram": "a unigram tokenizer", "wordpiece": "WordPiece", "word": "words",
-    "open-word": "words and the bytes of rare ones",
+    "bpe": "byte-pair encoding", "unigram": "a unigram tokenizer", "sentencepiece": "SentencePiece",
+    "wordpiece": "WordPiece", "word": "words", "open-word": "words and the bytes of rare ones",
     "character": "characters", "byte": "bytes", "char-bigram": "pairs of characters",
 }  # fmt: skip
 _TOKENIZER_PAPERS = {
     "bpe": "byte-pair encoding (Sennrich et al. 2016)",
     "unigram": "unigram subwords (Kudo 2018)",
+    "sentencepiece": "SentencePiece (Kudo & Richardson 2018)",
     "wordpiece": "WordPiece (Schuster & Nakajima 2012)",
 }
 _SCORE_PAPERS = "sacreBLEU (Post 2018); chrF (Popović 2015); TER (Snover et al. 2006); intervals (Koehn 2004)"

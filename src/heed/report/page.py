@@ -65,7 +65,7 @@ def write_report(run: Run) -> Path:
             *analysis.get("sections", ()),
             sample_section(analysis, validations),
             weaknesses(analysis, validations, reason),
-            _data_section(run),
+            data_section(run),
             _use_section(run),
         ]
         with run.files.write_page(REPORT, "w") as file:
@@ -131,7 +131,7 @@ def _training(train: Sequence[Event], validations: Sequence[Event], reason: str)
     return f"Ended after {last['step']:,} updates and {format_seconds(last['seconds'])}{speed}: {reason}."
 
 
-def _data_section(run: Run) -> str:
+def data_section(run: Run) -> str:
     """Files with fingerprints, what was left out, and the diagnosis; empty for a run without these records.
 
     Files are identified by name and SHA-256, without their folders.

@@ -143,7 +143,7 @@ def train_tokenizers(
     """
     from heed.nn.device import give_memory_back  # imports PyTorch, which reading prepared data does without
 
-    samples = config.kind in ("bpe", "unigram", "wordpiece") and num_rows > MAX_SUBWORD_ROWS
+    samples = config.kind in ("bpe", "unigram", "sentencepiece", "wordpiece") and num_rows > MAX_SUBWORD_ROWS
     if samples:
         sample = f"a sample of {MAX_SUBWORD_ROWS:,} of the {num_rows:,} rows, which is enough"
         message(f"the tokenizer learns its subwords from {sample}", quiet)

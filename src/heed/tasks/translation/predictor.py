@@ -228,7 +228,7 @@ class TranslationPredictor(Translating, Predictor):
 
     @property
     def _is_convertible(self) -> bool:
-        return not self._derives and find_spec("ctranslate2") is not None and self.run.tokenizers["tgt"].lossless
+        return not self._derives and find_spec("ctranslate2") is not None and self.run.tokenizers["tgt"].seldom_unknown
 
     @cached_property
     def engine(self) -> Engine | None:
@@ -245,7 +245,7 @@ class TranslationPredictor(Translating, Predictor):
             raise UsageError(
                 f"{run.folder}: CTranslate2 cannot translate with this run. It needs the package ctranslate2, a CPU, "
                 "float32 or int8, a single Transformer with multi-head attention, and a tokenizer that can write any "
-                "text (bpe, unigram, open-word or byte)."
+                "text (bpe, unigram, sentencepiece, open-word or byte)."
             )
         return engine
 

@@ -12,6 +12,7 @@
 | dropout.py      | reproducible BPE-dropout                                       |
 | open_word.py    | open-word: words, and bytes for unknown ones                   |
 | symbols.py      | word, character, char-bigram: closed lists with `<unk>`        |
+| sentence_piece.py | sentencepiece, of OPUS-MT and Argos Translate                |
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from heed.core.run_files import RunFiles
 from heed.text.tokenizers.byte_level import Byte
 from heed.text.tokenizers.hugging_face import Bpe, Unigram
 from heed.text.tokenizers.open_word import OpenWord
+from heed.text.tokenizers.sentence_piece import SentencePiece
 from heed.text.tokenizers.symbols import Character, CharBigram, Word
 from heed.text.tokenizers.tokenizer import Tokenizer, TokenizerOptions
 from heed.text.tokenizers.wordpiece import WordPiece
@@ -43,6 +45,7 @@ __all__ = [
 TOKENIZERS: dict[str, type[Tokenizer]] = {
     "bpe": Bpe,
     "unigram": Unigram,
+    "sentencepiece": SentencePiece,
     "wordpiece": WordPiece,
     "word": Word,
     "open-word": OpenWord,

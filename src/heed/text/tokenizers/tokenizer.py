@@ -53,6 +53,11 @@ class Tokenizer(ABC):
     max_token_characters: ClassVar[int | None] = None
     """Maximum number of characters of a piece of a word; None without a maximum."""
 
+    @property
+    def seldom_unknown(self) -> bool:
+        """Whether next to no text has a piece that is unknown."""
+        return self.lossless
+
     @classmethod
     def min_vocab_size(cls, options: TokenizerOptions) -> tuple[int, str]:
         """The minimum of `vocab_size`, and the reason."""

@@ -1,0 +1,141 @@
+"""Exporting a run in the format of another program: written, verified in that program, and described.
+
+A folder appears when all of that has succeeded, with `verification.json` and a model card in it. A single file gets a
+file of findings next to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from heed.core.errors import DataError, UsageError
+from heed.core.files import atomic_folder, atomic_write, storage_errors
+from heed.export.argos import Argos, export_argos, tune_argos
+from heed.export.arpa import export_arpa
+from heed.export.bert import export_bert
+from heed.export.ctranslate2 import export_ctranslate2
+from heed.export.gpt2 import export_gpt2
+from heed.export.marian import export_marian
+from heed.export.onnx import export_onnx
+from heed.export.programs import Bert, CTranslate2, Gpt2, Kenlm, Marian, OnnxRuntime
+from heed.export.verification import FILE, Findings, missing, verify
+from heed.report.model_card import CARD, model_card
+from heed.run import Run
+
+
+@dataclass(frozen=True)
+class Format:
+    """A format of another program."""
+
+    title: str
+    """What the user gets."""
+    write: Callable[[Run, Path], Any]
+    """Writes the model to a path that does not exist yet."""
+    program: Callable[[Path, Run], Any]
+    """Opens what was written in the other program."""
+    packages: tuple[str, ...]
+    """Packages that the other program needs."""
+    built_with: tuple[str, ...] = ()
+    """Packages that writing needs."""
+    is_file: bool = False
+    """Whether the model is a single file."""
+    tune: Callable[[Run, Path, Findings], Findings] | None = None
+    """Fits a verified model to the search of the other program."""
+    needs: str = ""
+    """Ability that the run must have."""
+    pipeline: str = ""
+    """The task of the model in Hugging Face's terms."""
+    use: tuple[str, ...] = ()
+    """Lines of a program that uses it."""
+
+
+_HUB = ("transformers",)
+_MARIAN_USE = (
+    "from transformers import AutoTokenizer, MarianMTModel",
+    "",
+    'tokenizer, model = AutoTokenizer.from_pretrained("FOLDER"), MarianMTModel.from_pretrained("FOLDER")',
+    'written = model.generate(**tokenizer(["A sentence."], return_tensors="pt"))',
+    "print(tokenizer.batch_decode(written, skip_special_tokens=True))",
+)
+FORMATS = {
+    "gpt2": Format(
+        "a GPT-2 for Hugging Face transformers", export_gpt2, Gpt2, _HUB, needs="generate", pipeline="text-generation"
+    ),
+    "bert": Format("a BERT for Hugging Face transformers", export_bert, Bert, _HUB, pipeline="fill-mask"),
+    "marian": Format(
+        "a Marian for Hugging Face transformers", export_marian, Marian, _HUB, pipeline="translation", use=_MARIAN_USE
+    ),
+    "ctranslate2": Format(
+        "a translator for CTranslate2, with its tokenizers", export_ctranslate2, CTranslate2, ("ctranslate2",)
+    ),
+    "onnx": Format(
+        "an encoder and a decoder step for ONNX Runtime",
+        export_onnx,
+        OnnxRuntime,
+        ("onnxruntime",),
+        built_with=("onnx",),
+    ),
+    "argos": Format(
+        "a package for Argos Translate and LibreTranslate",
+        export_argos,
+        Argos,
+        ("ctranslate2",),
+        built_with=("ctranslate2", "sentencepiece"),
+        is_file=True,
+        tune=tune_argos,
+    ),
+    "arpa": Format("n-grams for KenLM and SRILM", export_arpa, Kenlm, ("kenlm",), is_file=True, needs="generate"),
+}
+
+
+def export(run: Run, out: Path, to: str) -> tuple[Any, Findings]:
+    """Export a run, and return what its writer returned and what was found.
+
+    Raises UsageError for a model that the format does not have, DataError for an export that differs, and StorageError.
+    """
+    chosen = FORMATS[to]
+    if chosen.needs:
+        run.predictor.require(chosen.needs, "export")
+    if reason := missing(chosen.built_with):
+        raise UsageError(f"--to {to} needs a package that is {reason}.")
+    if chosen.is_file:
+        return _export_file(run, out, to, chosen)
+    with storage_errors("write the model", path=out), atomic_folder(out) as new:
+        path = new / out.name
+        written = chosen.write(run, path)
+        findings = _findings(run, path, to, chosen)
+        card = model_card(run, chosen.title, chosen.use, findings.summary(), chosen.pipeline)
+        with atomic_write(path / CARD, "w") as file:
+            file.write(card)
+        _write_findings(path / FILE, findings)
+        for part in sorted(path.iterdir()):
+            part.rename(new / part.name)
+        path.rmdir()
+    return written, findings
+
+
+def _export_file(run: Run, out: Path, to: str, chosen: Format) -> tuple[Any, Findings]:
+    written = chosen.write(run, out)
+    try:
+        findings = _findings(run, out, to, chosen)
+    except DataError:
+        out.unlink()
+        raise
+    with storage_errors("write the findings", path=out):
+        _write_findings(out.with_name(f"{out.name}.{FILE}"), findings)
+    return written, findings
+
+
+def _findings(run: Run, path: Path, to: str, chosen: Format) -> Findings:
+    if reason := missing(chosen.packages):
+        return Findings(format=to, program=chosen.packages[0], verified=False, reason=reason)
+    findings = verify(run, chosen.program(path, run), to)
+    return chosen.tune(run, path, findings) if chosen.tune else findings
+
+
+def _write_findings(path: Path, findings: Findings) -> None:
+    with atomic_write(path, "w") as file:
+        file.write(findings.model_dump_json(indent=1) + "\n")

@@ -1,0 +1,235 @@
+"""Other programs with a model that heed has exported (`heed.export.verification.Program`)."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from heed.core.json_text import parse_json
+from heed.decoding.options import SearchOptions
+from heed.export.bert import BEGIN
+from heed.export.onnx import DECODER, ENCODER
+from heed.run import Run
+from heed.text.tokenizers import Tokenizer
+from heed.text.vocabulary import BOS_ID, EOS_ID, Vocabulary
+
+MAX_OUTPUT = 100
+"""Tokens of an output in both programs."""
+
+
+def mean_search(beam_size: int, length_penalty: float) -> SearchOptions:
+    """How other programs search: hypotheses are ranked by their mean, and their limit does not depend on the source."""
+    return SearchOptions(
+        beam_size=beam_size, length_penalty=length_penalty, length_norm="mean", max_tokens=MAX_OUTPUT, guard=False
+    )
+
+
+def _gathered(log_probs: torch.Tensor, ids: Sequence[int]) -> list[float]:
+    chosen: list[float] = log_probs.gather(1, torch.tensor([ids]).T)[:, 0].tolist()
+    return chosen
+
+
+class _Transformers:
+    """A model of Hugging Face transformers."""
+
+    options: SearchOptions | None = None
+    auto = "AutoModelForCausalLM"
+    _before = ""
+
+    def __init__(self, folder: Path, run: Run) -> None:
+        library: Any = import_module("transformers")
+        self.name = f"transformers {library.__version__}"
+        self._library = library
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # advice about packages that nothing here needs
+            self._model = getattr(library, self.auto).from_pretrained(folder).eval()
+            has_tokenizer = (folder / "tokenizer_config.json").is_file()
+            self._tokenizer: Any = library.AutoTokenizer.from_pretrained(folder) if has_tokenizer else None
+        self._config = parse_json((folder / "config.json").read_text(encoding="utf-8"))
+
+    def read(self, line: str) -> list[int] | None:
+        if self._tokenizer is None:
+            return None
+        ids: list[int] = self._tokenizer(self._before + line, add_special_tokens=False)["input_ids"]
+        return ids
+
+    def translate(self, lines: Sequence[str]) -> list[str]:
+        raise NotImplementedError
+
+    def _log_probs(self, *inputs: Any, **named: Any) -> torch.Tensor:
+        with torch.inference_mode():
+            log_probs: torch.Tensor = self._model(*inputs, **named).logits[0].log_softmax(-1)
+        return log_probs
+
+
+class Gpt2(_Transformers):
+    """A GPT-2."""
+
+    def log_probs(self, source: Sequence[int], target: Sequence[int]) -> list[float]:
+        return _gathered(self._log_probs(torch.tensor([[BOS_ID, *target]])), [*target, EOS_ID])
+
+
+class Bert(_Transformers):
+    """A BERT."""
+
+    auto = "AutoModelForMaskedLM"
+
+    def log_probs(self, source: Sequence[int], target: Sequence[int]) -> list[float]:
+        begin = [BOS_ID] * self._config.get(BEGIN, True)
+        log_probs = self._log_probs(torch.tensor([[*begin, *target, EOS_ID]]))
+        return _gathered(log_probs[len(begin) :], [*target, EOS_ID])
+
+
+class Marian(_Transformers):
+    """A MarianMTModel, with its tokenizers and generation config."""
+
+    auto = "MarianMTModel"
+
+    def __init__(self, folder: Path, run: Run) -> None:
+        super().__init__(folder, run)
+        generation = self._model.generation_config
+        self.options = mean_search(generation.num_beams, generation.length_penalty)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            target = folder / "target"
+            self._writer = self._library.AutoTokenizer.from_pretrained(target) if target.is_dir() else self._tokenizer
+        tag = run.predictor.source_tag
+        spelled = f">>{tag}<<" if self._tokenizer.__class__.__name__ == "MarianTokenizer" else f"<{tag}> "
+        self._before = spelled if tag else ""
+
+    def log_probs(self, source: Sequence[int], target: Sequence[int]) -> list[float]:
+        begun = torch.tensor([[BOS_ID, *target]])
+        log_probs = self._log_probs(torch.tensor([[*source, EOS_ID]]), decoder_input_ids=begun)
+        return _gathered(log_probs, [*target, EOS_ID])
+
+    def translate(self, lines: Sequence[str]) -> list[str]:
+        texts: list[str] = []
+        for start in range(0, len(lines), 20):
+            batch = [self._before + line for line in lines[start : start + 20]]
+            read = self._tokenizer(batch, return_tensors="pt", padding=True)
+            with torch.inference_mode():
+                written = self._model.generate(**read, max_new_tokens=MAX_OUTPUT, max_length=None)
+            texts += [self._writer.decode(ids, skip_special_tokens=True) for ids in written]
+        return texts
+
+
+class CTranslate2:
+    """A converted model in CTranslate2, with heed's tokenizers and search options."""
+
+    def __init__(self, folder: Path, run: Run) -> None:
+        library: Any = import_module("ctranslate2")
+        self.name = f"ctranslate2 {library.__version__}"
+        decoding = run.recipe.decoding
+        is_mean = decoding.length_norm == "mean"
+        self.options = mean_search(decoding.beam_size, decoding.length_penalty if is_mean else 1.0)
+        self._translator = library.Translator(str(folder), device="cpu", compute_type="float32", intra_threads=1)
+        self._run = run
+
+    def _tokens(self, side: str, ids: Sequence[int]) -> list[str]:
+        vocabulary: Vocabulary = self._run.tokenizers[side].vocabulary
+        return [vocabulary.piece(id) for id in ids]
+
+    def read(self, line: str) -> None:
+        return None  # heed's own tokenizers
+
+    def log_probs(self, source: Sequence[int], target: Sequence[int]) -> list[float]:
+        pair = self._tokens("src", [*source, EOS_ID]), self._tokens("tgt", target)
+        [scored] = self._translator.score_batch([pair[0]], [pair[1]])
+        log_probs: list[float] = scored.log_probs
+        return log_probs
+
+    def translate(self, lines: Sequence[str]) -> list[str]:
+        predictor, src, tgt = self._run.predictor, self._run.tokenizers["src"], self._run.tokenizers["tgt"]
+        read = src.encode([predictor.data.normaliser.apply(line) for line in lines])
+        sources = [self._tokens("src", [*predictor.before_source, *ids, EOS_ID]) for ids in read]
+        results = self._translator.translate_batch(
+            sources, beam_size=self.options.beam_size, length_penalty=self.options.length_penalty,
+            max_decoding_length=MAX_OUTPUT, max_batch_size=32,
+        )  # fmt: skip
+        return _texts(tgt, [result.hypotheses[0] for result in results])
+
+
+def _texts(tokenizer: Tokenizer, outputs: Sequence[Sequence[str]]) -> list[str]:
+    ids = {piece: id for id, piece in enumerate(tokenizer.vocabulary.pieces)}
+    return tokenizer.decode([[ids[piece] for piece in pieces] for pieces in outputs])
+
+
+class Kenlm:
+    """An ARPA file in KenLM."""
+
+    options: SearchOptions | None = None
+
+    def __init__(self, path: Path, run: Run) -> None:
+        self.name = "kenlm"
+        self._model = import_module("kenlm").Model(str(path))
+        self._vocabulary: Vocabulary = run.tokenizers["tgt"].vocabulary
+
+    def read(self, line: str) -> None:
+        return None
+
+    def log_probs(self, source: Sequence[int], target: Sequence[int]) -> list[float]:
+        text = " ".join(map(self._vocabulary.piece, target))
+        return [math.log(10) * scored[0] for scored in self._model.full_scores(text, bos=True, eos=True)]
+
+    def translate(self, lines: Sequence[str]) -> list[str]:
+        raise NotImplementedError
+
+
+class OnnxRuntime:
+    """The two graphs of a translator in ONNX Runtime, with a greedy search in NumPy."""
+
+    def __init__(self, folder: Path, run: Run) -> None:
+        library: Any = import_module("onnxruntime")
+        self.name = f"onnxruntime {library.__version__}"
+        self.options: SearchOptions | None = mean_search(1, 0.0)
+        settings = library.SessionOptions()
+        settings.intra_op_num_threads = 1
+        self._encoder, self._decoder = (
+            library.InferenceSession(str(folder / name), settings, providers=["CPUExecutionProvider"])
+            for name in (ENCODER, DECODER)
+        )
+        self._config = parse_json((folder / "config.json").read_text(encoding="utf-8"))
+        self._run = run
+
+    def read(self, line: str) -> None:
+        return None  # heed's own tokenizers
+
+    def _start(self, source: Sequence[int]) -> dict[str, Any]:
+        ids = np.array([[*source, EOS_ID]])
+        mask = np.ones(ids.shape, bool)
+        keys, values = self._encoder.run(["keys", "values"], {"ids": ids, "mask": mask})
+        config = self._config
+        past = np.zeros((config["num_layers"], 1, config["num_heads"], 0, config["head_size"]), np.float32)
+        return {"mask": mask, "keys": keys, "values": values, "past_keys": past, "past_values": past}
+
+    def _step(self, token: int, state: dict[str, Any]) -> Any:
+        """The log-probabilities of the next token; the state is advanced."""
+        log_probs, state["past_keys"], state["past_values"] = self._decoder.run(
+            ["log_probs", "new_keys", "new_values"], {"ids": np.array([token]), **state}
+        )
+        return log_probs[0]
+
+    def log_probs(self, source: Sequence[int], target: Sequence[int]) -> list[float]:
+        state = self._start(source)
+        pairs = zip((BOS_ID, *target), (*target, EOS_ID), strict=True)
+        return [float(self._step(token, state)[following]) for token, following in pairs]
+
+    def translate(self, lines: Sequence[str]) -> list[str]:
+        predictor, src = self._run.predictor, self._run.tokenizers["src"]
+        read = src.encode([predictor.data.normaliser.apply(line) for line in lines])
+        return self._run.tokenizers["tgt"].decode([self._greedy([*predictor.before_source, *ids]) for ids in read])
+
+    def _greedy(self, source: Sequence[int]) -> list[int]:
+        state, written = self._start(source), [BOS_ID]
+        while len(written) <= MAX_OUTPUT and written[-1] != EOS_ID:
+            log_probs = self._step(written[-1], state)
+            log_probs[self._config["never"]] = -np.inf
+            written.append(int(log_probs.argmax()))
+        return [id for id in written[1:] if id != EOS_ID]
