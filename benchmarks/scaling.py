@@ -4,12 +4,12 @@
     python benchmarks/scaling.py --report --plot docs/pictures
 
 A part varies one size and measures each of its values in a new process: seconds and the largest resident memory, with
-the part of it that was there before the work began. Seconds are processor time where one thread works, which other
-programs hardly change, and wall time for threads, processes, servers and cold starts; the median of several
-repetitions. Results are kept in `--out`, one
-line for each value, and are not measured again, so the parts can be made one after the other (each takes at most four
-minutes). The exponent of a part is the slope of a least-squares line through the logarithms, with its standard error;
-"at the end" is that of the two largest values, where fixed costs matter least. Memory is read from Linux's /proc.
+the part of it that was there before the work began. Seconds are the processor time of the work, which other programs
+change little, and wall time in the parts `*-threads` and `*-processes`; the median of several repetitions. Results are
+kept in `--out`, one line for each value, and are not measured again, so the parts can be made one after the other (each
+takes at most four minutes). The exponent of a part is the slope of a least-squares line through the logarithms, with
+its standard error; "at the end" is that of the two largest values, where fixed costs matter least. Memory is read from
+Linux's /proc.
 
 Prepared, aligned, counted and served text is real: the data sets of `--data` (KFTT ja-en, Tatoeba en-fr, Multi30k),
 truncated to the first lines. Updates of a training and searches of the parts `search-*` use random token ids and random
@@ -43,6 +43,8 @@ import numpy as np
 
 ROOT = Path(__file__).resolve().parent.parent
 MB = 1 << 20
+PUBLISHED = {"inner": 4, "layers": 6, "vocabulary": 32_000}
+"""Sizes of Transformer base and big (Vaswani et al. 2017), with a smaller vocabulary."""
 T = TypeVar("T")
 Clock = Callable[[], float]
 Measured = dict[str, float]
@@ -67,8 +69,8 @@ def begin_memory() -> int:
 
 
 def repeated(
-    work: Callable[[], object], amount: float, before: int, clock: Clock = time.process_time, least: int = 3,
-    seconds: float = 2.0,
+    work: Callable[[], object], amount: float, before: int, clock: Clock = time.process_time, least: int = 2,
+    seconds: float = 1.0,
 ) -> Measured:  # fmt: skip
     """Repeat the work, after a first time that does not count, at least `least` times and for `seconds`."""
     work()
@@ -209,7 +211,7 @@ def translating(place: Place, value: int, axis: str, engine: str) -> Measured:
     import heed
     from heed.nn.device import set_threads
 
-    sizes = {"lines": 256, "batch": 64, "beam": 5, "threads": 1, axis: value}
+    sizes = {"lines": 128, "batch": 64, "beam": 5, "threads": 1, axis: value}
     set_threads(sizes["threads"])
     lines = first_lines(place, "multi30k/train.en.gz", sizes["lines"])
     predictor = heed.load(place.run, engine=engine, num_workers=sizes["threads"])
@@ -230,7 +232,7 @@ def searching(place: Place, value: int, axis: str, engine: str) -> Measured:
     from heed.nn.contract import Vocabularies
     from heed.nn.device import set_threads
 
-    sizes = {"rows": 64, "length": 16, "vocabulary": 4000, "layers": 4, "width": 128, axis: value}
+    sizes = {"rows": 32, "length": 16, "vocabulary": 4000, "layers": 4, "width": 128, axis: value}
     set_threads(1)
     torch.manual_seed(1)
     width, length = sizes["width"], sizes["length"]
@@ -284,41 +286,48 @@ def by_ctranslate2(model: Any, vocab_size: int, rows: Sequence[Sequence[int]], l
 
 
 def cold(place: Place, value: int) -> Measured:
-    """`heed translate` from a cold start."""
+    """The processor time of `heed translate` from a cold start."""
     lines = first_lines(place, "multi30k/train.en.gz", value)
     text = "".join(f"{line}\n" for line in lines).encode()
     command = [sys.executable, "-m", "heed", "translate", str(place.run), "--quiet"]
     times = []
     for _ in range(3):
-        begin = time.perf_counter()
+        before = of_children()
         subprocess.run(command, input=text, stdout=subprocess.DEVNULL, check=True)
-        times.append(time.perf_counter() - begin)
+        times.append(of_children() - before)
     return measured(times, value, 0)
 
 
+def of_children() -> float:
+    """Processor time of the ended processes that this one started."""
+    times = os.times()
+    return times.children_user + times.children_system
+
+
 def clients(place: Place, value: int) -> Measured:
-    """A sentence of one of several clients of a server that each wait for their answers, on the same machine."""
+    """The server's processor time for a sentence of one of several clients that each wait for their answers."""
     import serving
 
-    texts = first_lines(place, "multi30k/train.en.gz", 2000)
-    with serving.serving(place.run, 2) as server:
+    texts = first_lines(place, "multi30k/train.en.gz", 1000)
+    with serving.serving(place.run, 1) as server:
         serving.ask(server, texts[:32], min(value, 8))
-        before = server.megabytes(0.5) * MB
-        number = 128 if value == 1 else 512
+        stat = Path(f"/proc/{server.process.pid}/stat")
+        before, number = server.megabytes(0.5) * MB, 64 if value == 1 else 256
         times, seen = [], serving.Seen()
         for turn in range(3):
-            begin = time.perf_counter()
+            begin = processor_time(stat)
             serving.ask(server, texts[32 + turn * number : 32 + (turn + 1) * number], value, seen)
-            times.append((time.perf_counter() - begin) / number)
+            times.append((processor_time(stat) - begin) / number)
         peak = server.megabytes(0) * MB
     if set(seen.statuses) != {"200"}:
         raise SystemExit(f"requests failed: {serving.shown(seen.statuses)}")
-    return {
-        **measured(times, 1, int(before)),
-        "peak": peak,
-        "middle": seen.percentile(0.5),
-        "late": seen.percentile(0.95),
-    }
+    return {**measured(times, 1, int(before)), "peak": peak}
+
+
+def processor_time(stat: Path) -> float:
+    """Seconds that a process has used, of its /proc/PID/stat."""
+    fields = stat.read_text(encoding="ascii").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 # --- word alignment and counting ------------------------------------------------------------------------
@@ -348,11 +357,11 @@ def align(place: Place, value: int, kind: str) -> Measured:
 
 
 def align_length(place: Place, value: int, kind: str) -> Measured:
-    """Aligners of both directions for 80,000 words a side, in pairs of `value` words a side."""
+    """Aligners of both directions for 40,000 words a side, in pairs of `value` words a side."""
     from heed.statistical.alignment.training import train_pair
 
-    sides = tatoeba(place, 30_000)
-    num_pairs = 80_000 // value
+    sides = tatoeba(place, 12_000)
+    num_pairs = 40_000 // value
     cut = []
     for side in sides:
         words = [word for line in side for word in line][: num_pairs * value]
@@ -403,12 +412,12 @@ class Part:
 
 
 DEFAULT = "128/256, 4 + 4 layers, 4,000 pieces a side, bfloat16, one thread"
-SEARCHED = "random weights, beam 5, 64 rows, sources and outputs of 16 tokens, 128/256, 4 + 4 layers, one thread"
-TRANSLATED = "a trained translator (128/256, 4 + 4 layers), 256 lines of Multi30k, beam 5, 64 at a time, one thread"
+SEARCHED = "random weights, beam 5, 32 rows, sources and outputs of 16 tokens, 128/256, 4 + 4 layers, one thread"
+TRANSLATED = "a trained translator (128/256, 4 + 4 layers), 128 lines of Multi30k, beam 5, 64 at a time, one thread"
 
 PARTS: dict[str, Part] = {
     "prepare-corpus": Part(
-        "pairs", (12_500, 25_000, 50_000, 100_000), prepare, "doctor, tokenizer, token store", "pairs",
+        "pairs", (12_500, 25_000, 50_000), prepare, "doctor, tokenizer, token store", "pairs",
         "KFTT ja-en",
     ),
     "train-batch": Part(
@@ -420,16 +429,17 @@ PARTS: dict[str, Part] = {
         "target tokens", f"{DEFAULT}, 4,096 tokens a batch",
     ),
     "train-vocabulary": Part(
-        "pieces a side", (1000, 4000, 16_000, 32_000), partial(update, axis="vocabulary"), "an update",
-        "target tokens", f"{DEFAULT} but the vocabulary, 2,048 tokens a batch",
+        "pieces a side", (1000, 8000, 32_000), partial(update, axis="vocabulary"), "an update",
+        "target tokens", "128/256, 4 + 4 layers, bfloat16, one thread, 2,048 tokens a batch",
     ),
     "train-layers": Part(
-        "layers a side", (1, 2, 4, 8), partial(update, axis="layers"), "an update", "target tokens",
-        f"{DEFAULT} but the layers, 2,048 tokens a batch",
+        "layers a side", (1, 4, 8), partial(update, axis="layers"), "an update", "target tokens",
+        "128/256, 4,000 pieces a side, bfloat16, one thread, 2,048 tokens a batch",
     ),
     "train-width": Part(
         "features", (64, 128, 256, 512), partial(update, axis="width"), "an update", "target tokens",
-        f"{DEFAULT} but the width (twice as many inner features, heads of 64), 2,048 tokens a batch",
+        "4 + 4 layers, twice as many inner features, heads of 64, 4,000 pieces a side, bfloat16, one thread, 2,048 "
+        "tokens a batch",
     ),
     "train-threads": Part(
         "threads", (1, 2), partial(update, axis="threads"), "an update", "target tokens",
@@ -444,33 +454,37 @@ PARTS: dict[str, Part] = {
         "`heed train --nproc N`, Multi30k, 128/256, 4 + 4 layers, one thread each, 2,048 tokens a process",
     ),
     "train-wmt": Part(
-        "features", (512, 1024), partial(update, axis="width", inner=4, layers=6, vocabulary=32_000, threads=2),
+        "features", (512, 1024), partial(update, axis="width", batch=1024, **PUBLISHED),
         "an update", "target tokens", "Transformer base and big: 6 + 6 layers, inner 4 x, 32,000 pieces a side, "
-        "2,048 tokens a batch, bfloat16, two threads",
+        "1,024 tokens a batch, bfloat16, one thread",
+    ),
+    "train-base": Part(
+        "tokens a batch", (2816,), partial(update, axis="batch", width=512, **PUBLISHED),
+        "an update", "target tokens", "Transformer base with the largest batch that fits into 4 GB by the fit",
     ),
     "translate-start": Part(
-        "lines", (1, 250, 500, 1000, 2000, 4000), cold, "the command", "lines",
-        "`heed translate RUN` from a cold start, default engine, two cores",
+        "lines", (1, 250, 1000), cold, "the command", "lines",
+        "`heed translate RUN` from a cold start: the default engine and the recipe's beam of 5",
     ),
     "serve-clients": Part(
-        "clients", (1, 2, 4, 8, 16, 32, 64), clients, "a sentence", "sentences",
-        "`heed serve RUN --threads 2`, clients on the same two cores",
+        "clients", (1, 8, 64), clients, "a sentence", "sentences",
+        "`heed serve RUN --threads 1`: the default engine and the recipe's beam of 5",
     ),
     "align-corpus-diagonal": Part(
-        "pairs", (8000, 16_000, 32_000, 64_000), partial(align, kind="diagonal"), "both directions, 5 iterations",
+        "pairs", (8000, 16_000, 32_000), partial(align, kind="diagonal"), "both directions, 5 iterations",
         "pairs", "Tatoeba en-fr",
     ),
     "align-corpus-hmm": Part(
-        "pairs", (8000, 16_000, 32_000, 64_000), partial(align, kind="hmm"), "both directions", "pairs",
+        "pairs", (8000, 16_000, 32_000), partial(align, kind="hmm"), "both directions", "pairs",
         "Tatoeba en-fr",
     ),
     "align-length-diagonal": Part(
-        "words a sentence", (4, 8, 16, 32), partial(align_length, kind="diagonal"),
-        "both directions, 5 iterations", "words", "80,000 words a side of Tatoeba, cut into rows",
+        "words a sentence", (8, 16, 32), partial(align_length, kind="diagonal"),
+        "both directions, 5 iterations", "words", "40,000 words a side of Tatoeba, cut into rows",
     ),
     "align-length-hmm": Part(
-        "words a sentence", (4, 8, 16, 32), partial(align_length, kind="hmm"), "both directions", "words",
-        "80,000 words a side of Tatoeba, cut into rows",
+        "words a sentence", (8, 16, 32), partial(align_length, kind="hmm"), "both directions", "words",
+        "40,000 words a side of Tatoeba, cut into rows",
     ),
     "count-corpus": Part(
         "words", (600_000, 1_200_000, 2_400_000, 4_800_000, 9_600_000), partial(count, axis="words"),
@@ -483,19 +497,19 @@ PARTS: dict[str, Part] = {
 }  # fmt: skip
 for _engine, _name in (("torch", "PyTorch"), ("ctranslate2", "CTranslate2")):
     for _axis, _size, _values in (
-        ("lines", "lines", (64, 256, 1024)), ("batch", "lines at a time", (1, 4, 16, 64)),
-        ("beam", "beam", (1, 2, 4, 8)), ("threads", "threads", (1, 2)),
+        ("lines", "lines", (64, 128, 256)), ("batch", "lines at a time", (1, 8, 64)),
+        ("beam", "beam", (1, 2, 5, 10)), ("threads", "threads", (1, 2)),
     ):  # fmt: skip
         PARTS[f"translate-{_axis}-{_engine}"] = Part(
             _size, _values, partial(translating, axis=_axis, engine=_engine), "all lines", "lines",
             f"{_name}; {TRANSLATED}",
         )  # fmt: skip
     for _axis, _size, _values in (
-        ("length", "tokens", (8, 16, 32, 64, 128)), ("vocabulary", "pieces", (1000, 4000, 16_000, 32_000)),
-        ("layers", "layers a side", (1, 2, 4, 8)), ("width", "features", (64, 128, 256, 512)),
+        ("length", "tokens", (8, 32, 128)), ("vocabulary", "pieces", (1000, 8000, 32_000)),
+        ("layers", "layers a side", (1, 4, 8)), ("width", "features", (64, 128, 256)),
     ):  # fmt: skip
         PARTS[f"search-{_axis}-{_engine}"] = Part(
-            _size, _values, partial(searching, axis=_axis, engine=_engine), "64 rows", "rows",
+            _size, _values, partial(searching, axis=_axis, engine=_engine), "32 rows", "rows",
             f"{_name}; {SEARCHED}",
         )  # fmt: skip
 
@@ -534,9 +548,8 @@ def row_of(value: int, found: Measured) -> list[str]:
     if found["least"] < found["most"]:
         seconds += f" ({shown_seconds(found['least'])} to {shown_seconds(found['most'])})"
     bytes_used = (found["peak"] - found["before"], found["peak"]) if found["before"] else ()
-    late = [f"{1000 * found[key]:.1f}" for key in ("middle", "late") if key in found]
     rate = f"{found['amount'] / found['seconds']:,.0f}"
-    return [f"{value:,}", seconds, rate, *(f"{number / MB:,.0f}" for number in bytes_used), *late]
+    return [f"{value:,}", seconds, rate, *(f"{number / MB:,.0f}" for number in bytes_used)]
 
 
 def report(name: str, results: dict[int, Measured]) -> str:
@@ -546,7 +559,6 @@ def report(name: str, results: dict[int, Measured]) -> str:
     part, sizes = PARTS[name], sorted(results)
     has_memory = all(results[size]["before"] for size in sizes)
     header = [part.size, part.unit, f"{part.amount}/s", *(["memory of the work, MiB", "peak, MiB"] * has_memory)]
-    header += ["p50, ms", "p95, ms"] * (part.work is clients)
     fits = f"Exponent of time: {shown_exponent(sizes, [results[size]['seconds'] for size in sizes])}"
     if has_memory:
         fits += (
@@ -554,6 +566,103 @@ def report(name: str, results: dict[int, Measured]) -> str:
         )
     rows = [row_of(size, results[size]) for size in sizes]
     return f"### {name}\n\n{part.setting}\n\n{table(header, rows)}\n\n{fits}\n"
+
+
+FITTED = ("batch", "vocabulary", "layers", "width")
+"""The parts of training that its costs are fitted to."""
+GIGABYTES = (4, 8, 24)
+MODELS = {
+    "the default: 128/256, 4 + 4 layers, 4,000 pieces": {"width": 128, "inner": 2, "layers": 4, "vocabulary": 4000},
+    "Transformer base: 512/2,048, 6 + 6 layers, 32,000 pieces": {"width": 512, **PUBLISHED},
+    "Transformer big: 1,024/4,096, 6 + 6 layers, 32,000 pieces": {"width": 1024, **PUBLISHED},
+}
+"""Models whose largest batches are computed."""
+
+
+@dataclass(frozen=True)
+class Update:
+    """The sizes of one update."""
+
+    batch: int
+    vocabulary: int
+    layers: int
+    width: int
+    inner: int
+
+    @property
+    def weights(self) -> int:
+        """Numbers that each token of both sides is multiplied with: the blocks and the output layer."""
+        blocks = self.layers * self.width * self.width * (12 + 4 * self.inner)
+        return blocks + self.vocabulary * self.width
+
+    @property
+    def parameters(self) -> int:
+        """The weights, and the vectors of the source."""
+        return self.weights + self.vocabulary * self.width
+
+    def memory_terms(self) -> list[float]:
+        """What the fit of memory multiplies: a constant, parameters, stored features, tokens, vocabulary."""
+        features = self.batch * self.layers * self.width * (1 + self.inner)
+        return [1.0, self.parameters, features, self.batch, self.vocabulary]
+
+    def time_terms(self) -> list[float]:
+        """What the fit of time multiplies: a constant, products, stored features, parameters."""
+        features = self.batch * self.layers * self.width * (1 + self.inner)
+        return [1.0, 6.0 * self.weights * self.batch, features, self.parameters]
+
+
+def fit(rows: Sequence[Sequence[float]], costs: Sequence[float]) -> Any:
+    """Coefficients with the least squared relative errors, none below zero."""
+    from scipy.optimize import nnls
+
+    weights = 1 / np.array(costs)
+    return nnls(np.array(rows) * weights[:, None], np.ones(len(costs)))[0]
+
+
+def training_fits(out: Path) -> str:
+    """Formulas for memory and time of an update, a check on other models, and the batches that fit into memory."""
+    from peers import table
+
+    def updates(part: str, **sizes: int) -> list[tuple[Update, Measured]]:
+        axis = part.removeprefix("train-")
+        known = {"batch": 2048, "vocabulary": 4000, "layers": 4, "width": 128, "inner": 2, **sizes}
+        found = stored(out, part)
+        return [(Update(**{**known, axis: value} if axis in known else known), each) for value, each in found.items()]
+
+    measured_updates = [each for axis in FITTED for each in updates(f"train-{axis}")]
+    if len(measured_updates) < 8:
+        return ""
+    memory_fit = fit(
+        [each.memory_terms() for each, _ in measured_updates], [f["peak"] - f["before"] for _, f in measured_updates]
+    )
+    time_fit = fit([each.time_terms() for each, _ in measured_updates], [f["seconds"] for _, f in measured_updates])
+    lines = [
+        "### Fits of training\n",
+        f"memory = {memory_fit[0] / MB:.0f} MiB + {memory_fit[1]:.1f} bytes x parameters + {memory_fit[2]:.1f} bytes x "
+        f"tokens x layers a side x (features + inner features) + {memory_fit[3]:,.0f} bytes x tokens + "
+        f"{memory_fit[4]:,.0f} bytes x pieces a side",
+        f"time = {1000 * time_fit[0]:.0f} ms + products / {1e-9 / time_fit[1]:.0f} GFLOP/s + {1e9 * time_fit[2]:.1f} ns "
+        f"x tokens x layers a side x (features + inner features) + {1e9 * time_fit[3]:.1f} ns x parameters\n",
+    ]
+    checks = [
+        (Update(1024, 32_000, 6, width, 4), found) for width, found in sorted(stored(out, "train-wmt").items())
+    ] + [(Update(batch, 32_000, 6, 512, 4), found) for batch, found in stored(out, "train-base").items()]
+    rows = [[
+        f"{each.width} features, {each.batch:,} tokens", f"{found['parameters'] / 1e6:.1f} M",
+        f"{each.memory_terms() @ memory_fit / MB:,.0f} / {(found['peak'] - found['before']) / MB:,.0f} MiB",
+        f"{each.time_terms() @ time_fit:.2f} / {found['seconds']:.2f} s",
+    ] for each, found in checks]  # fmt: skip
+    lines.append(
+        table(["not in the fit", "parameters", "memory: computed / measured", "time: computed / measured"], rows)
+    )
+    before = statistics.median(found["before"] for _, found in measured_updates)
+    rows = []
+    for name, sizes in MODELS.items():
+        of_one = [np.array(Update(batch, **sizes).memory_terms()) @ memory_fit for batch in (0, 1)]
+        most = [int((gigabytes * 1e9 - before - of_one[0]) / (of_one[1] - of_one[0])) for gigabytes in GIGABYTES]
+        rows.append([name, *(f"{tokens:,}" if tokens > 0 else "does not fit" for tokens in most)])
+    header = ["tokens a batch that fit, of each side", *(f"{gigabytes} GB" for gigabytes in GIGABYTES)]
+    return "\n".join([*lines, "", table(header, rows), ""])
 
 
 PANELS = {
@@ -672,6 +781,8 @@ def main() -> None:
     for name in names:
         if results := stored(given.out, name):
             print(report(name, results))
+    if any(name.startswith("train-") for name in names):
+        print(training_fits(given.out))
     if given.plot:
         plot(given.out, given.plot)
 
