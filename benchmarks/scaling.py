@@ -460,7 +460,7 @@ PARTS: dict[str, Part] = {
     ),
     "train-base": Part(
         "tokens a batch", (2816,), partial(update, axis="batch", width=512, **PUBLISHED),
-        "an update", "target tokens", "Transformer base with the largest batch that fits into 4 GB by the fit",
+        "an update", "target tokens", "Transformer base, a batch near the limit of 4 GB",
     ),
     "translate-start": Part(
         "lines", (1, 250, 1000), cold, "the command", "lines",
@@ -641,8 +641,9 @@ def training_fits(out: Path) -> str:
         f"memory = {memory_fit[0] / MB:.0f} MiB + {memory_fit[1]:.1f} bytes x parameters + {memory_fit[2]:.1f} bytes x "
         f"tokens x layers a side x (features + inner features) + {memory_fit[3]:,.0f} bytes x tokens + "
         f"{memory_fit[4]:,.0f} bytes x pieces a side",
-        f"time = {1000 * time_fit[0]:.0f} ms + products / {1e-9 / time_fit[1]:.0f} GFLOP/s + {1e9 * time_fit[2]:.1f} ns "
-        f"x tokens x layers a side x (features + inner features) + {1e9 * time_fit[3]:.1f} ns x parameters\n",
+        f"time = {1000 * time_fit[0]:.0f} ms + products / {1e-9 / time_fit[1]:.0f} GFLOP/s + "
+        f"{1e9 * time_fit[2]:.1f} ns x tokens x layers a side x (features + inner features) + "
+        f"{1e9 * time_fit[3]:.1f} ns x parameters\n",
     ]
     checks = [
         (Update(1024, 32_000, 6, width, 4), found) for width, found in sorted(stored(out, "train-wmt").items())
@@ -684,7 +685,7 @@ def plot(out: Path, path: Path) -> None:
     import matplotlib
 
     matplotlib.use("Agg")
-    from matplotlib import pyplot
+    from matplotlib import pyplot, ticker
 
     figure, axes = pyplot.subplots(1, len(PANELS), figsize=(12, 4.2))
     for panel, (title, names) in zip(axes, PANELS.items(), strict=True):
@@ -701,6 +702,11 @@ def plot(out: Path, path: Path) -> None:
             panel.loglog(grown, costs, marker="o", markersize=3, label=f"{label} ({exponent(sizes, costs)[0]:.2f})")
             most = max(most, *grown)
         panel.loglog([1, most], [1, most], color="0.7", linestyle=":", linewidth=1)
+        panel.set_xscale("log", base=2)
+        panel.set_yscale("log", base=2)
+        for axis in (panel.xaxis, panel.yaxis):
+            axis.set_major_formatter(ticker.FormatStrFormatter("%g"))
+            axis.set_minor_formatter(ticker.NullFormatter())
         panel.set_title(title, fontsize=10)
         panel.set_xlabel("size, relative to the smallest")
         panel.legend(fontsize=7)
