@@ -1,6 +1,6 @@
 """The targets of speed and what heed reaches, in one table: translating, serving, busy machines, training.
 
-    python benchmarks/targets.py                      # what `make bench` runs: under forty minutes on two cores
+    python benchmarks/targets.py                      # what `make bench` runs
     python benchmarks/targets.py --only bulk,start --run runs/en-de --fast runs/fast
 
 heed and its peer take turns on the same lines, and the peers' outputs are compared with heed's. Each result is the
