@@ -66,9 +66,8 @@ audit: setup ## licences of all dependencies, and advisories about their version
 		.venv/audit/bin/python -m pip --disable-pip-version-check -qq install pip-audit; }
 	$(BIN)/python benchmarks/audit.py --advisories .venv/audit/bin/pip-audit
 
-bench: setup ## speed of training and decoding, beside the peers
-	$(BIN)/python benchmarks/training.py
-	$(BIN)/python benchmarks/decoding.py
+bench: setup ## speed of translating, serving and training compared with the peers, in one table (under forty minutes)
+	$(BIN)/python benchmarks/targets.py $(ARGS)
 
 bench-quality: setup ## train every recipe of recipes/ (hours; HEED_DATA=FOLDER with the data of all, as their first lines say)
 	set -e; for recipe in $(RECIPES); do \
