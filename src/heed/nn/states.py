@@ -107,6 +107,8 @@ class Memory:
 
     def select(self, rows: Int[Tensor, " R"]) -> Memory:
         """The memory of the given rows; sources remain shared if rows remain in their groups."""
+        if len(self.mask) == 1 and len(rows) == self.rows_per_source:
+            return self
         sources = rows // self.rows_per_source
         width = self.rows_per_source
         if width > 1 and len(rows) % width == 0:
