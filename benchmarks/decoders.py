@@ -1,37 +1,71 @@
 """Speed of several translators by PyTorch's search, in turns, as ratios to the first.
 
     python benchmarks/decoders.py runs/self-attention runs/ssru runs/average --src val.en.gz
+    python benchmarks/decoders.py runs/1 --src test.en.gz --old ../heed-before
 
 Each run translates the same lines greedily and with a beam, one at a time and in batches, by heed's own loop and not by
-CTranslate2, which has no SSRU. One thread; the best of `--repeats` turns, in seconds of the processor, which other
-programs change less than time. As outputs differ in length, tokens a second are printed too. Prints, never asserts.
+CTranslate2, which has no SSRU. With `--old`, each run is also translated by another checkout of heed, which comes
+first, and the outputs are compared: their texts, and the largest difference of two scores. Every translator has a
+process of its own with one thread. Seconds are those of the processor, which other programs change less than time: the
+best of `--repeats` turns for the speeds, the median over the turns for the ratios. As outputs differ in length, tokens
+a second are printed too. Prints, never asserts.
 """
 
 from __future__ import annotations
 
 import argparse
+import statistics
+import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 from experiments import machine_line, markdown
+from peers import ROOT, Side
 
 import heed
-from heed.tasks.predictor import Predictor
 from heed.text.readers import read_text
 
 SINGLE_LINES = 50
+Job = tuple[int, bool]
+"""(beam, whether each line comes alone)."""
+Found = list[tuple[str, int, float]]
+"""(text, number of tokens with the end, score) of each line."""
 
 
-def measured(run: Predictor, lines: Sequence[str], beam: int, alone: bool) -> tuple[float, float]:
-    """Lines and tokens a second of processor time."""
-    options = run.run.recipe.decoding.model_copy(update={"beam_size": beam})
-    chunks = [[line] for line in lines[:SINGLE_LINES]] if alone else [list(lines)]
-    begin = time.process_time()
-    found = [best for chunk in chunks for best in run.hypotheses(chunk, options)]  # type: ignore[attr-defined]
-    seconds = time.process_time() - begin
-    return len(found) / seconds, sum(len(best.ids) + 1 for best in found) / seconds
+def translator(folder: Path, lines: Sequence[str]) -> Callable[[Job], tuple[float, Found]]:
+    """Seconds of the processor for the lines, and the outputs, in this process."""
+    torch.set_num_threads(1)
+    predictor: Any = heed.load(folder, engine="torch")
+
+    def translate(job: Job) -> tuple[float, Found]:
+        beam, alone = job
+        options = predictor.run.recipe.decoding.model_copy(update={"beam_size": beam})
+        chunks = [[line] for line in lines[:SINGLE_LINES]] if alone else [list(lines)]
+        begin = time.process_time()
+        found = [best for chunk in chunks for best in predictor.hypotheses(chunk, options)]
+        seconds = time.process_time() - begin
+        return seconds, [(best.text, len(best.ids) + 1, best.score) for best in found]
+
+    return translate
+
+
+def side_of(checkout: Path, folder: Path, lines: Sequence[str]) -> Side:
+    """A process that imports heed from a checkout."""
+    sys.path.insert(0, str(checkout.resolve() / "src"))  # a new process starts with the same path
+    try:
+        return Side(translator, folder, lines)
+    finally:
+        sys.path.pop(0)
+
+
+def differences(ours: Found, theirs: Found) -> str:
+    """How many texts are equal, and the largest difference of two scores."""
+    same = sum(a[0] == b[0] for a, b in zip(ours, theirs, strict=True))
+    most = max(abs(a[2] - b[2]) for a, b in zip(ours, theirs, strict=True))
+    return f"{same:,} of {len(ours):,}; {most:.0e}"
 
 
 def main() -> None:
@@ -42,24 +76,32 @@ def main() -> None:
     parser.add_argument("--lines", type=int, default=500)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--beam", type=int, default=5)
+    parser.add_argument("--old", type=Path, help="another checkout of heed, which translates first")
     given = parser.parse_args()
     lines = list(read_text(given.src))[: given.lines]
-    torch.set_num_threads(1)
-    runs = {folder.name: heed.load(folder, engine="torch") for folder in given.runs}
-    print(machine_line(1) + "\n")
+    checkouts = {"": ROOT} if given.old is None else {"old ": given.old, "": ROOT}
+    sides = {
+        f"{name}{folder.name}": side_of(checkout, folder, lines)
+        for name, checkout in checkouts.items() for folder in given.runs
+    }  # fmt: skip
+    print(machine_line(1) + "\n", flush=True)
     rows = []
     for beam in (1, given.beam):
         for alone in (True, False):
-            turns = [
-                {name: measured(run, lines, beam, alone) for name, run in runs.items()} for _ in range(given.repeats)
-            ]
-            best = {name: tuple(map(max, zip(*(turn[name] for turn in turns), strict=True))) for name in runs}
-            first = next(iter(best.values()))
-            for name, (per_line, per_token) in best.items():
-                how = f"beam {beam}, {'one line at a time' if alone else 'batches'}"
-                ratios = [f"{per_line / first[0]:.2f}", f"{per_token / first[1]:.2f}"]
-                rows.append([how, name, f"{per_line:.1f}", f"{per_token:.0f}", *ratios])
-    print(markdown(["search", "run", "lines/s", "tokens/s", "lines, ratio", "tokens, ratio"], rows))
+            turns = [{name: side.run((beam, alone)) for name, side in sides.items()} for _ in range(given.repeats)]
+            first = next(iter(sides))
+            for name in sides:
+                found, seconds = turns[0][name][1], [turn[name][0] for turn in turns]
+                tokens = sum(length for _, length, _ in found)
+                ratio = statistics.median(turn[first][0] / turn[name][0] for turn in turns)
+                per_token = ratio * tokens / sum(length for _, length, _ in turns[0][first][1])
+                rows.append([
+                    f"beam {beam}, {'one line at a time' if alone else 'batches'}", name,
+                    f"{len(found) / min(seconds):.1f}", f"{tokens / min(seconds):.0f}", f"{ratio:.2f}",
+                    f"{per_token:.2f}", differences(found, turns[0][first][1]),
+                ])  # fmt: skip
+    header = ["search", "run", "lines/s", "tokens/s", "lines, ratio", "tokens, ratio", "same text; scores differ by"]
+    print(markdown(header, rows))
 
 
 if __name__ == "__main__":

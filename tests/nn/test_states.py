@@ -44,10 +44,14 @@ def test_joined_caches_are_aligned_at_the_right() -> None:
     assert seen(joined, 3) == [[1.0, 2.0, 3.0], [0.0, 8.0, 9.0]]
 
 
-def test_selected_caches_hold_only_used_columns() -> None:
-    [selected] = state_of([[1.0, 2.0], [3.0, 4.0]], capacity=9).select(torch.tensor([1, 1, 0])).caches
-    assert seen(selected, 2) == [[3.0, 4.0], [3.0, 4.0], [1.0, 2.0]]
-    assert selected.keys.shape[2] == 2
+def test_selected_caches_are_copies_with_the_same_room() -> None:
+    state = state_of([[1.0, 2.0], [3.0, 4.0]], capacity=9)
+    [selected] = state.select(torch.tensor([1, 1, 0])).caches
+    [before] = state.caches
+    assert selected.keys.shape[2] == 9
+    selected.append(2, torch.full((3, 1, 1, 1), 5.0), torch.full((3, 1, 1, 1), 6.0))
+    assert seen(selected, 3) == [[3.0, 4.0, 5.0], [3.0, 4.0, 5.0], [1.0, 2.0, 5.0]]
+    assert seen(before, 2) == [[1.0, 2.0], [3.0, 4.0]]
 
 
 def test_one_new_token_needs_no_mask_if_all_rows_began_together() -> None:

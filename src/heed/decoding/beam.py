@@ -22,7 +22,7 @@ from torch import Tensor
 from heed.decoding.cross_attention import Coverage
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.ranking import LengthPenalty, by_score
-from heed.decoding.sampling import top_k
+from heed.decoding.sampling import top_k_of_sums
 from heed.text.vocabulary import EOS_ID
 
 NEVER = float("-inf")
@@ -209,13 +209,9 @@ def best_continuations(
 ) -> Continuations:
     """The best 2 W of each source by `ranked_by`; their scores are sums of `log_probs`."""
     num_sources, width = scores.shape
-    per_row = min(2 * width, log_probs.shape[1])
-    values, tokens = top_k(ranked_by, per_row)
-    totals = (scores.reshape(-1, 1) + values).reshape(num_sources, -1)
-    best, chosen = totals.topk(2 * width, dim=-1)
-    steps = (values if ranked_by is log_probs else log_probs.gather(1, tokens)).reshape(num_sources, -1)
-    tokens, steps = tokens.reshape(num_sources, -1).gather(1, chosen), steps.gather(1, chosen)
-    beams = chosen // per_row
+    best, chosen = top_k_of_sums(ranked_by.view(num_sources, width, -1), scores, 2 * width)
+    beams, tokens = chosen // log_probs.shape[1], chosen % log_probs.shape[1]
+    steps = log_probs.view(num_sources, -1).gather(1, chosen)
     if ranked_by is not log_probs:
         best = scores.gather(1, beams) + steps
     return Continuations(beams, tokens, steps, best)

@@ -96,25 +96,36 @@ def inverted(masses: Float[Tensor, "R N"], draws: Float[Tensor, "R 1"]) -> Int[T
 
 
 def top_k(scores: Float[Tensor, "R V"], k: int) -> tuple[Float[Tensor, "R k"], Int[Tensor, "R k"]]:
-    """Values and indices of the k largest of each row, largest first. Equal to `torch.topk` up to ties.
+    """Values and indices of the k largest of each row, largest first. Equal to `torch.topk` up to ties."""
+    return top_k_of_sums(scores[:, None], scores.new_zeros(len(scores), 1), k)
 
-    `torch.topk` over a vocabulary costs as much on CPU as the output projection of a small model. Two stages do less
-    work: the k largest values lie in the k groups with the largest maxima, so only those groups are sorted.
+
+def top_k_of_sums(
+    values: Float[Tensor, "S W V"], added: Float[Tensor, "S W"], k: int
+) -> tuple[Float[Tensor, "S k"], Int[Tensor, "S k"]]:
+    """The k largest of `values + added[..., None]` for each source, largest first, and their indices in 0 … W V - 1.
+
+    Equal to `torch.topk` up to ties, which over a vocabulary costs as much on CPU as the output projection of a small
+    model. Two stages do less work: the k largest sums lie in the k groups with the largest maxima, so only those groups
+    are sorted.
     """
-    num_rows, size = scores.shape
+    num_sources, width, size = values.shape
     num_groups = size // GROUP_SIZE
-    if scores.device.type != "cpu" or num_groups < 4 * k:
-        return scores.topk(k, dim=-1)
+    if values.device.type != "cpu" or width * num_groups < 4 * k:
+        return (values + added[..., None]).flatten(1).topk(k, dim=-1)
     whole = num_groups * GROUP_SIZE
-    groups = scores[:, :whole].view(num_rows, num_groups, GROUP_SIZE)
-    best_groups = groups.amax(dim=-1).topk(k, dim=-1).indices  # [R, k]
-    candidates = groups.gather(1, best_groups[..., None].expand(-1, -1, GROUP_SIZE)).flatten(1)
-    index = (best_groups[..., None] * GROUP_SIZE + torch.arange(GROUP_SIZE)).flatten(1)
+    maxima = values[..., :whole].view(num_sources, width, num_groups, GROUP_SIZE).amax(dim=-1) + added[..., None]
+    groups = maxima.flatten(1).topk(k, dim=-1).indices[..., None]  # [S, k, 1]
+    beams = groups // num_groups
+    index = (groups * GROUP_SIZE + beams * (size - whole) + torch.arange(GROUP_SIZE)).flatten(1)
+    beams = beams.expand(-1, -1, GROUP_SIZE).flatten(1)
     if whole < size:
-        candidates = torch.cat((candidates, scores[:, whole:]), dim=1)
-        index = torch.cat((index, torch.arange(whole, size).expand(num_rows, -1)), dim=1)
-    values, chosen = candidates.topk(k, dim=-1)
-    return values, index.gather(1, chosen)
+        rest = torch.arange(width)[:, None] * size + torch.arange(whole, size)
+        index = torch.cat((index, rest.flatten().expand(num_sources, -1)), dim=1)
+        beams = torch.cat((beams, (rest // size).flatten().expand(num_sources, -1)), dim=1)
+    sums = values.flatten(1).gather(1, index) + added.gather(1, beams)
+    largest, chosen = sums.topk(k, dim=-1)
+    return largest, index.gather(1, chosen)
 
 
 def stable_top_k(scores: Float[Tensor, "R V"], k: int) -> tuple[Float[Tensor, "R k"], Int[Tensor, "R k"]]:

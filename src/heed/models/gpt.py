@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Annotated, Literal, cast
+from typing import Annotated, Any, Literal, cast
 
 import torch
 import torch.nn.functional as F
@@ -21,6 +21,7 @@ from torch import Tensor, nn
 
 from heed.core.config import KeyOf
 from heed.core.errors import DataError
+from heed.models.block_step import BlockStep, can_step
 from heed.models.limited_context import LimitedContext
 from heed.models.model import ModelConfig, Shard
 from heed.nn.affine import Linear
@@ -28,6 +29,7 @@ from heed.nn.attention import ATTENTION
 from heed.nn.contract import Recorder, Trace, Vocabularies, recorder_of
 from heed.nn.dropout_keys import DropoutKeys, dropout
 from heed.nn.heads import LinearHead
+from heed.nn.packing import function_of
 from heed.nn.states import AppendKV, KeyValueCache, RowPositions
 
 
@@ -84,6 +86,17 @@ class GptBlock(nn.Module):
         self.expand = Linear(config.d_model, config.d_ff)
         self.contract = Linear(config.d_ff, config.d_model)
         self.dropout = config.dropout
+        self.step: BlockStep | None = None
+        """For single tokens, after `make_step`."""
+
+    def make_step(self) -> None:
+        """Prepare `step`, if it knows the attention of this block."""
+        if can_step(self.attention):
+            expand, contract = function_of(self.expand), function_of(self.contract)
+            self.step = BlockStep(
+                cast(Any, self.attention), None, lambda x: contract(F.gelu(expand(x), approximate="tanh")),
+                [self.attention_norm, self.feed_forward_norm], pre_norm=True,
+            )  # fmt: skip
 
     def forward(
         self, x: Float[Tensor, "B T D"], append_kv: AppendKV, mask: Bool[Tensor, "..."] | None, columns: RowPositions,
@@ -140,6 +153,13 @@ class Gpt(LimitedContext):
         dropout_keys: DropoutKeys | None, trace: Trace | None,
     ) -> Float[Tensor, "B T D"]:  # fmt: skip
         """LayerNorm(h_L), h_0 = E[w] + P[t]."""
+        if ids.shape[1] == 1 and columns.first is None and dropout_keys is None and trace is None:
+            steps = [block.step for block in cast(Iterable[GptBlock], self.blocks)]
+            if all(step and append_kv.has_room for step, append_kv in zip(steps, caches, strict=True)):
+                x = F.embedding(ids[:, 0], self.embedding) + self.positions[columns.length]
+                for step, append_kv in zip(steps, caches, strict=True):
+                    x = cast(BlockStep, step)(x, append_kv)
+                return cast(Tensor, self.norm(x))[:, None]
         return self._layers(ids, columns, caches, dropout_keys, trace)[-1]
 
     def hidden_layers(

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from heed.core.config import KeyOf
 from heed.core.errors import UsageError
+from heed.models.block_step import BlockStep, can_step
 from heed.models.model import GenerativeModel, ModelConfig, Shard
 from heed.nn.attention import ATTENTION, BEGINNING, Attention
 from heed.nn.causal_mixing import CAUSAL_MIXING, CausalMixing
@@ -196,6 +197,17 @@ class DecoderBlock(nn.Module):
         self.self_residual = Residual(config)
         self.cross_residual = Residual(config)
         self.feed_forward_residual = Residual(config)
+        self.step: BlockStep | None = None
+        """For single tokens, after `make_step`."""
+
+    def make_step(self) -> None:
+        """Prepare `step`, if it knows the attentions of this block."""
+        if can_step(self.self_attention) and can_step(self.cross_attention):
+            residuals = (self.self_residual, self.cross_residual, self.feed_forward_residual)
+            self.step = BlockStep(
+                cast(Any, self.self_attention), cast(Any, self.cross_attention), self.feed_forward.function(),
+                [residual.norm for residual in residuals], self.self_residual.pre_norm,
+            )  # fmt: skip
 
     def forward(
         self, x: Float[Tensor, "R T D"], append_kv: AppendKV | Carry, self_mask: Bool[Tensor, "..."] | None,
@@ -234,18 +246,26 @@ def advance_blocks(
     blocks: Iterable[DecoderBlock], x: Float[Tensor, "R T D"], state: CachedState, trace: Trace | None
 ) -> tuple[Float[Tensor, "R T D"], CachedState]:
     """The features of decoder blocks for the vectors of the next tokens, and the state after them."""
-    columns, dropout_keys = state.columns, state.dropout_keys
-    attends = any(isinstance(block.self_attention, Attention) for block in blocks)
-    self_mask = columns.causal_mask(x.shape[1], x.device) if attends else None
-    memory_mask, num_tokens = state.memory.attention_mask(), x.shape[1]
+    columns, dropout_keys, num_tokens = state.columns, state.dropout_keys, x.shape[1]
     appending = [cache.appending(columns.length) for cache in state.caches]
+    after = columns.after(num_tokens)
+    if num_tokens == 1 and columns.first is None and dropout_keys is None and trace is None:
+        steps = [block.step for block in blocks]
+        if all(step and cast(AppendKV, kv).has_room for step, kv in zip(steps, appending, strict=True)):
+            token, memory_mask = x[:, 0], state.memory.attention_mask()
+            for step, append_kv, memory in zip(steps, appending, state.memory.layers, strict=True):
+                token = cast(BlockStep, step)(token, cast(AppendKV, append_kv), memory, memory_mask)
+            return token[:, None], CachedState(state.caches, after, state.memory)
+    attends = any(isinstance(block.self_attention, Attention) for block in blocks)
+    self_mask = columns.causal_mask(num_tokens, x.device) if attends else None
+    memory_mask = state.memory.attention_mask()
     for index, (block, append_kv) in enumerate(zip(blocks, appending, strict=True)):
         x = block(
             x, append_kv, self_mask, state.memory.layers[index], memory_mask, columns,
             dropout_keys and dropout_keys.fold(1 + index), trace, f"decoder.{index}",
         )  # fmt: skip
     caches = tuple(append_kv.cache for append_kv in appending)
-    return x, CachedState(caches, columns.after(num_tokens), state.memory, dropout_keys)
+    return x, CachedState(caches, after, state.memory, dropout_keys)
 
 
 class TransformerEncoder(nn.Module):

@@ -81,11 +81,15 @@ class TokenEmbedding(nn.Module):
             return torch.empty(0, self.position_size)
         return POSITIONS.get(self.kind, interleaved)(num_positions, self.position_size)
 
-    def _encodings(self, index: Tensor, last: int) -> Tensor:
-        if last >= self.positions.shape[0]:
-            table = self.table(max(last + 1, 2 * self.positions.shape[0]))
+    def _encodings(self, offset: int, end: int, first: Tensor | None) -> Tensor:
+        """The encodings of columns `offset … end - 1`: `[T, size]`, or `[B, T, size]` with `first`."""
+        if end > self.positions.shape[0]:
+            table = self.table(max(end, 2 * self.positions.shape[0]))
             self.positions = table.to(self.positions)
-        return self.positions[index]
+        if first is None:
+            return self.positions[offset:end]
+        columns = torch.arange(offset, end, device=first.device)
+        return self.positions[(columns - first[:, None]).clamp(min=0)]
 
     def forward(
         self,
@@ -99,9 +103,7 @@ class TokenEmbedding(nn.Module):
         vectors = vectors * self.scale if self.scale != 1 else vectors
         if self.kind == "none":
             return dropout(vectors, self.dropout, dropout_keys, site=0, offset=offset)
-        columns = torch.arange(offset, offset + ids.shape[1], device=ids.device)
-        index = columns if first is None else (columns - first[:, None]).clamp(min=0)
-        encodings = self._encodings(index, offset + ids.shape[1] - 1)
+        encodings = self._encodings(offset, offset + ids.shape[1], first)
         if self.kind == "concatenated":
             encodings = encodings.expand(*ids.shape, -1)
             vectors = torch.cat((vectors, encodings), dim=-1)

@@ -9,6 +9,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from heed.nn.affine import Linear
+from heed.nn.packing import function_of
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu, "silu": F.silu}
 
@@ -24,6 +25,11 @@ class FeedForward(nn.Module):
         for linear in (self.expand, self.contract):
             nn.init.xavier_uniform_(linear.weight)
             nn.init.zeros_(linear.bias)
+
+    def function(self) -> Callable[[Tensor], Tensor]:
+        """`forward` with few calls, for weights that no longer change."""
+        expand, activation, contract = function_of(self.expand), self.activation, function_of(self.contract)
+        return lambda x: contract(activation(expand(x)))
 
     def forward(self, x: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
         """The same shape."""

@@ -9,6 +9,7 @@ bfloat16.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Protocol, cast
 
 import torch
 import torch.nn.functional as F
@@ -96,8 +97,34 @@ def product_with(weight: Float[Tensor, "N K"], bias: Float[Tensor, " N"] | None)
     return lambda x: F.linear(x, weight, bias)
 
 
+def function_of(layer: nn.Module) -> Callable[[Tensor], Tensor]:
+    """What a linear layer computes, without the time that calling a module takes. Its weight must not be replaced."""
+    if not isinstance(layer, nn.Linear):
+        return layer.forward
+    weight, bias = layer.weight, layer.bias
+    return lambda x: F.linear(x, weight, bias)
+
+
+def joint_function_of(*layers: nn.Module) -> Callable[[Tensor], Tensor]:
+    """The outputs of several linear layers of one input, concatenated; of plain layers by one product."""
+    if all(isinstance(layer, nn.Linear) for layer in layers):
+        weight = torch.cat([cast(Tensor, layer.weight) for layer in layers]).detach()
+        bias = None if layers[0].bias is None else torch.cat([cast(Tensor, layer.bias) for layer in layers]).detach()
+        return lambda x: F.linear(x, weight, bias)
+    functions = [function_of(layer) for layer in layers]
+    return lambda x: torch.cat([function(x) for function in functions], dim=-1)
+
+
+class Steps(Protocol):
+    """A block that computes single tokens with fewer calls once its weights no longer change."""
+
+    def make_step(self) -> None:
+        """Prepare for them."""
+        ...
+
+
 def pack(model: nn.Module, rounded: bool = False) -> None:
-    """Pack the weights for which it pays, if PyTorch can on this processor.
+    """Pack the weights for which it pays, if PyTorch can on this processor. Weights must not change afterwards.
 
     `rounded`: round the weights of a bfloat16 model to eight bits. Raises UsageError if that is impossible.
     """
@@ -105,9 +132,7 @@ def pack(model: nn.Module, rounded: bool = False) -> None:
         raise UsageError(
             "int8 is not available: it needs a CPU and a PyTorch with eight-bit products. Use float32 or bfloat16."
         )
-    if not has_fused_products():
-        return
-    for module in list(model.modules()):
+    for module in list(model.modules()) if has_fused_products() else []:
         for name, child in list(module.named_children()):
             if isinstance(child, nn.Linear | LinearHead) and _gains(child.weight):
                 # The kernel reads 16 numbers at a time, even past the end of a row.
@@ -116,6 +141,9 @@ def pack(model: nn.Module, rounded: bool = False) -> None:
                     module, name,
                     kind(child.weight, child.bias) if isinstance(child, nn.Linear) else PackedHead(child, kind),
                 )  # fmt: skip
+    for module in model.modules():
+        if hasattr(module, "make_step"):
+            cast(Steps, module).make_step()
 
 
 def can_round(model: nn.Module) -> bool:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import Any, Self
 
 import torch
@@ -49,7 +50,7 @@ def _select(value: Any, rows: Tensor) -> Any:
     if isinstance(value, tuple):
         return tuple(_select(part, rows) for part in value)
     if isinstance(value, Tensor):
-        return value[rows]
+        return value.index_select(0, rows)
     return value if value is None or isinstance(value, int) else value.select(rows)
 
 
@@ -92,16 +93,22 @@ class Memory:
 
     def attention_mask(self) -> Bool[Tensor, "S_rows 1 1 S"] | None:
         """The mask in the shape that attention takes; None if no position is padding."""
+        return self._attention_mask
+
+    @cached_property
+    def _attention_mask(self) -> Tensor | None:  # read in each step
         return None if bool(self.mask.all()) else self.mask[:, None, None]
 
     def _take(self, sources: Tensor, rows_per_source: int) -> Memory:
         if rows_per_source == self.rows_per_source and is_identity(sources, self.mask.shape[0]):
             return self
-        layers = tuple((keys[sources], values[sources]) for keys, values in self.layers)
-        return replace(self, layers=layers, mask=self.mask[sources], rows_per_source=rows_per_source)
+        layers, mask = _select(self.layers, sources), self.mask.index_select(0, sources)
+        return replace(self, layers=layers, mask=mask, rows_per_source=rows_per_source)
 
     def select(self, rows: Int[Tensor, " R"]) -> Memory:
         """The memory of the given rows; sources remain shared if rows remain in their groups."""
+        if len(self.mask) == 1 and len(rows) == self.rows_per_source:
+            return self
         sources = rows // self.rows_per_source
         width = self.rows_per_source
         if width > 1 and len(rows) % width == 0:
@@ -221,12 +228,21 @@ class KeyValueCache(RowState):
 
     keys: Float[Tensor, "B H C K"]
     values: Float[Tensor, "B H C K"]
+    buffer: Float[Tensor, "B C 2 H K"] | None = None
+    """The memory of both, if they are of one size and have spare capacity: rows and tokens are copied at once."""
 
     @staticmethod
     def empty(num_rows: int, num_heads: int, sizes: tuple[int, int], capacity: int, like: Tensor) -> KeyValueCache:
         """Room for `capacity` tokens (0: it grows by concatenation), whose keys and values have these sizes."""
+        if capacity and sizes[0] == sizes[1]:
+            return KeyValueCache._in(like.new_empty(num_rows, capacity, 2, num_heads, sizes[0]))
         keys, values = (like.new_empty((num_rows, num_heads, capacity, size)) for size in sizes)
         return KeyValueCache(keys, values)
+
+    @staticmethod
+    def _in(buffer: Tensor) -> KeyValueCache:
+        keys, values = buffer.permute(2, 0, 3, 1, 4).unbind(0)
+        return KeyValueCache(keys, values, buffer)
 
     def append(self, length: int, keys: Tensor, values: Tensor) -> tuple[KeyValueCache, Tensor, Tensor]:
         """(the cache, all keys, all values) after `keys` and `values` `[B, H, T, K]` at columns `length …`."""
@@ -243,6 +259,16 @@ class KeyValueCache(RowState):
     def select(self, rows: Int[Tensor, " R"]) -> KeyValueCache:
         """A copy of the given rows."""
         return KeyValueCache(self.keys.index_select(0, rows), self.values.index_select(0, rows))
+
+    def select_used(self, rows: Int[Tensor, " R"], length: int) -> KeyValueCache:
+        """A copy of the first `length` columns of the given rows; a buffer keeps its capacity."""
+        if self.buffer is None:
+            return self.columns(0, length).select(rows)
+        copy = self.buffer.new_empty(len(rows), *self.buffer.shape[1:])
+        if length:
+            size = length * copy.shape[2:].numel()
+            torch.index_select(self.buffer.flatten(1)[:, :size], 0, rows, out=copy.flatten(1)[:, :size])
+        return KeyValueCache._in(copy)
 
     def columns(self, begin: int, end: int, num_empty: int = 0) -> KeyValueCache:
         """Columns `begin … end - 1`, with `num_empty` columns of zeros before them."""
@@ -271,12 +297,28 @@ class AppendKV:
         self.cache, keys, values = self.cache.append(self.length, keys, values)
         return keys, values
 
+    @property
+    def has_room(self) -> bool:
+        """Whether `append_token` has room for one more token."""
+        return self.cache.buffer is not None and self.length < self.cache.buffer.shape[1]
+
+    def append_token(self, keys_values: Float[Tensor, "B 2 H K"]) -> KeysValues:
+        """Append the keys and values of one token of each row, and return all of them."""
+        assert self.cache.buffer is not None
+        self.cache.buffer.select(1, self.length).copy_(keys_values)
+        end = self.length + 1
+        return self.cache.keys.narrow(2, 0, end), self.cache.values.narrow(2, 0, end)
+
 
 @dataclass(frozen=True)
 class CarriedVector(RowState):
     """One block's vector of each row, which takes the place of the keys and values of its tokens. It has no columns."""
 
     vector: Float[Tensor, "B D"]
+
+    def select_used(self, rows: Int[Tensor, " R"], length: int) -> CarriedVector:
+        """A copy of the given rows."""
+        return self.select(rows)
 
     def columns(self, begin: int, end: int, num_empty: int = 0) -> CarriedVector:
         """Itself, whatever the columns."""
@@ -312,11 +354,11 @@ class CachingState(RowState, ABC):
         """The device of its tensors."""
 
     def select(self, rows: Int[Tensor, " R"]) -> Self:
-        """The given rows; spare capacity of the caches is not copied, which would cost more than it saves."""
+        """The given rows; columns of the caches that are not used are not copied."""
         if is_identity(rows, self.num_rows):
             return self
-        used = tuple(cache.columns(0, self.columns.length) for cache in self.caches)
-        return RowState.select(replace(self, caches=used), rows)
+        caches = tuple(cache.select_used(rows, self.columns.length) for cache in self.caches)
+        return replace(RowState.select(replace(self, caches=()), rows), caches=caches)
 
     def join(self, other: Self) -> Self:
         """These rows, then those of `other`; the newest tokens of both are in the last column."""
