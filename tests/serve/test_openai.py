@@ -208,3 +208,9 @@ def test_an_unknown_route_is_an_error_in_openais_form(live: Live) -> None:
     answer = live.post("/v1/chat/completions", {"model": "lm"})
     assert answer.status == 404
     assert answer.json["error"].keys() == {"message", "type", "param", "code"}
+
+
+def test_chats_are_refused_with_the_route_of_completions(live: Live) -> None:
+    answer = live.post("/v1/chat/completions", {"model": "lm", "messages": [{"role": "user", "content": "ba"}]})
+    assert answer.status == 404
+    assert "use /v1/completions" in answer.json["error"]["message"]

@@ -86,7 +86,7 @@ def test_metrics_and_the_log_contain_no_text_key_or_address(loaded: list[Predict
         live.post("/v1/completions", {"model": "canary", "prompt": "canary"}, **head)
         live.get("/canary")
         live.get("/page/canary")
-        assert live.get("/metrics").status == 400, "metrics need the key, too"
+        assert live.get("/metrics").status == 401, "metrics need the key, too"
         text = live.get("/metrics", **head).body.decode()
         log = live.log.getvalue()
     for name in (

@@ -59,9 +59,10 @@ def body_of(error: ApiError, path: str) -> dict[str, Any]:
 def error_response(error: ApiError, path: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
     """The response to a failed request.
 
-    OpenAI's and heed's own API answer a missing or wrong key with 401, LibreTranslate a missing one with 400.
+    OpenAI's and heed's own API and the metrics answer a missing or wrong key with 401, LibreTranslate a missing one
+    with 400.
     """
     status = error.status
     if error.code == "unauthorized":
-        status = 401 if _api_of(path) in ("v1", "api") else 400 if status == 401 else 403
+        status = 401 if _api_of(path) in ("v1", "api", "metrics") else 400 if status == 401 else 403
     return JSONResponse(body_of(error, path), status, headers={**error.headers, **(headers or {})})

@@ -54,6 +54,10 @@ class OpenAIApi:
         self.service = service
         self.started = int(time.time())
 
+    async def chat(self) -> None:
+        """Chats, which the models of this server were not trained for."""
+        raise ApiError(404, "These models continue texts and hold no chats: use /v1/completions with a prompt.")
+
     async def models(self) -> ModelList:
         """Models that complete or embed texts."""
         return ModelList(data=[self._card(model) for model in self._served()])
@@ -288,6 +292,10 @@ def routes(service: Service) -> APIRouter:
         "/completions", api.completions, methods=["POST"], response_model=Completion,
         responses={**streamed, **errors(OpenAIError, 400, 401, 404, 429, 503, 504)},
         openapi_extra=request_body(CompletionRequest),
+    )  # fmt: skip
+    router.add_api_route(
+        "/chat/completions", api.chat, methods=["POST"], response_model=None, status_code=404,
+        responses=errors(OpenAIError, 401, 429),
     )  # fmt: skip
     router.add_api_route("/models", api.models, responses=errors(OpenAIError, 401, 429))
     router.add_api_route("/models/{model}", api.model, responses=errors(OpenAIError, 401, 404, 429))

@@ -105,7 +105,7 @@ def routes(service: Service) -> APIRouter:
     get("/health", api.health, response_model=Status, responses=described)
     get("/ready", api.ready, response_model=Status, responses=described)
     for path, endpoint, media_type, statuses in (
-        ("/metrics", api.metrics, "text/plain", (400, 403, 429)),
+        ("/metrics", api.metrics, "text/plain", (401, 429)),
         ("/spec", api.spec, "application/json", ()),
         ("/docs", api.docs, "text/html", ()),
         ("/", api.index, "text/html", (404,)),
