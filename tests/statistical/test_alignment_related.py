@@ -15,6 +15,9 @@ from heed.statistical.alignment.pairs import SentencePairs, Words
 from heed.statistical.alignment.related import SPELLING, STEM
 from heed.statistical.alignment.smoothing import NONE, STRENGTH, Smoothing
 from heed.statistical.alignment.training import train
+from heed.statistical.derivation import Bitext
+from heed.statistical.phrases.aligned import AlignedBitext
+from heed.statistical.phrases.casing import SentenceCase
 
 Text = Sequence[Sequence[str]]
 SOURCES = [line.split() for line in ("the ministers of prague", "the minister said", "prague said 12 , 12")]
@@ -114,3 +117,19 @@ def test_words_that_are_spelled_alike_are_linked() -> None:
     sources, targets = [["président", "1998", "!"]], [["!", "1998", "president"]]
     assert align(sources, targets, "ibm1") == [{(0, 2), (1, 1), (2, 0)}]
     assert align(sources, targets, "ibm1", spelled=False) != [{(0, 2), (1, 1), (2, 0)}]
+
+
+class AsWritten(SentenceCase):
+    """Leaves each token as it is."""
+
+    def __init__(self) -> None:
+        return
+
+    def enter(self, ids: Sequence[int]) -> tuple[list[tuple[int, ...]], bool]:
+        return [(id,) for id in ids], False
+
+
+def test_the_numbers_of_tokens_are_not_compared() -> None:
+    bitext = Bitext([([300, 400], [400, 300])], [], None, lambda _: None)
+    aligned = AlignedBitext.of(bitext, AsWritten(), "ibm1", Smoothing())
+    assert list(aligned.links) != [{(0, 1), (1, 0)}]

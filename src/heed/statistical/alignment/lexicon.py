@@ -109,6 +109,7 @@ class Lexicon:
         """Set t from expected counts [N + src_size], of which the last src_size are not used."""
         lengths, num = self.row_lengths, len(self.keys)
         self.smoothing = smoothing
+        self.counts = None  # frees the memory of the last iteration's
         self.totals = np.add.reduceat(np.append(counts[:num], 0.0), self.offsets[:-1]) * (lengths > 0)
         if self.related is not None:
             self.related.maximise(counts, smoothing)
