@@ -160,6 +160,12 @@ def test_a_prior_that_is_no_number_above_0_is_refused(align: Align, alpha: str) 
     assert result.out == ""
 
 
+@pytest.mark.parametrize(("kind", "alpha"), [("collapsed", 0.005), ("variational", 0.01), ("none", 0.0)])
+def test_each_smoothing_has_its_own_prior(align: Align, tmp_path: Path, kind: str, alpha: float) -> None:
+    assert align("ibm1", "--smoothing", kind, "--out", tmp_path / kind).code == 0
+    assert json.loads((tmp_path / kind / "aligner.json").read_text())["alpha"] == alpha
+
+
 def test_a_prior_without_smoothing_is_refused(align: Align) -> None:
     result = align("ibm1", "--smoothing", "none", "--alpha", 0.1)
     assert (result.code, result.err) == (2, "error: --smoothing none has no prior: leave out --alpha.\n")

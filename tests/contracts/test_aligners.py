@@ -28,7 +28,9 @@ def test_an_iteration_never_lowers_the_likelihood(name: str, pairs: SentencePair
 
 
 @every_aligner
-@pytest.mark.parametrize("smoothing", [NONE, Smoothing("variational"), Smoothing("collapsed")], ids=lambda s: s.kind)
+@pytest.mark.parametrize(
+    "smoothing", [NONE, Smoothing("variational", 0.01), Smoothing("collapsed")], ids=lambda s: s.kind
+)
 def test_an_iteration_reports_the_likelihood_before_it(name: str, smoothing: Smoothing) -> None:
     aligner = train(name, MIXED, iterations=1, smoothing=smoothing)
     before = aligner.log_likelihood(MIXED)

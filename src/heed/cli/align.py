@@ -47,12 +47,14 @@ class Estimation:
         SmoothingKind | None,
         typer.Option(help="Of the lexical table: none, variational or collapsed (default).", metavar="KIND"),
     ] = None
-    alpha: Annotated[float | None, typer.Option(help="Dirichlet prior of the smoothing (0.01).")] = None
+    alpha: Annotated[float | None, typer.Option(help="Dirichlet prior of the smoothing (0.005; variational 0.01).")] = (
+        None
+    )
     out: Annotated[Path | None, typer.Option(help="Run folder to create.")] = None
 
     def chosen_smoothing(self) -> Smoothing:
         """The smoothing that was asked for. Raises UsageError for a prior that is not a number above 0."""
-        from heed.statistical.alignment.smoothing import NONE, Smoothing
+        from heed.statistical.alignment.smoothing import ALPHAS, NONE, Smoothing
 
         if self.alpha is not None and not 0 < self.alpha < math.inf:
             raise UsageError(f"--alpha must be a number above 0, got {self.alpha}; --smoothing none has no prior.")
@@ -60,8 +62,8 @@ class Estimation:
             if self.alpha is not None:
                 raise UsageError("--smoothing none has no prior: leave out --alpha.")
             return NONE
-        given = {"kind": self.smoothing, "alpha": self.alpha}
-        return Smoothing(**{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]
+        kind = self.smoothing or "collapsed"
+        return Smoothing(kind, ALPHAS[kind] if self.alpha is None else self.alpha)
 
 
 def align(

@@ -16,6 +16,7 @@ import numpy as np
 from heed.core.errors import DataError
 from heed.statistical.alignment.lexicon import IndexedPairs, Lexicon
 from heed.statistical.alignment.pairs import Block, Links, SentencePairs
+from heed.statistical.alignment.related import Related
 from heed.statistical.alignment.smoothing import NONE, Smoothing
 from heed.statistical.predictor import Floats, Ints
 
@@ -44,7 +45,10 @@ class Aligner(ABC):
     @classmethod
     def new(cls, pairs: SentencePairs, smoothing: Smoothing = NONE) -> Self:
         """An aligner before its first iteration."""
-        return cls(Lexicon.of(pairs), smoothing)
+        lexicon = Lexicon.of(pairs)
+        if smoothing.kind == "collapsed":
+            lexicon.related = Related.of(lexicon, pairs)
+        return cls(lexicon, smoothing)
 
     @classmethod
     def after(cls, other: Aligner) -> Self:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import tempfile
 import weakref
 from collections.abc import Callable, Iterable, Iterator
-from typing import IO
+from typing import IO, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,26 @@ _AT_ONCE = 1 << 19
 
 Cells = NDArray[np.int32]
 """[B, J, I + 1]: the entry of each target word with the empty word and each source word e; N + e where it has none."""
+
+
+class Means(Protocol):
+    """The mean m(f | e) of the prior, from what is known of the words (`heed.statistical.alignment.related`)."""
+
+    alike: Ints
+    """Entries that have counts before any are seen."""
+    pseudo_counts: Floats
+
+    def maximise(self, counts: Floats, smoothing: Smoothing) -> None:
+        """Set m from expected counts, [N + src_size]."""
+
+    def means(self, part: slice, targets: Ints) -> Floats:
+        """m of a part of the entries, whose target words are given."""
+
+    def floors(self) -> Floats:
+        """m of a target word that has no entry with a source word, [src_size]."""
+
+    def without(self, src: Ints, tgt: Ints, cells: Cells, own: Floats) -> Floats:
+        """m of cells without their own counts, as `Lexicon.without`."""
 
 
 class Lexicon:
@@ -45,12 +65,14 @@ class Lexicon:
         """[src_size]: the count of each source word."""
         self.counts: Floats | None = None
         """[N + src_size]: expected counts of the entries, if the smoothing leaves own counts out."""
+        self.related: Means | None = None
+        """What related words say of the entries; None if the prior is the same for all."""
         self.maximise(np.ones(len(keys) + src_size), NONE)  # uniform over the targets of a word
 
     @classmethod
     def of(cls, pairs: SentencePairs) -> Lexicon:
         """The entries of all pairs of words that share a sentence pair."""
-        keys = _distinct(_keys(block, pairs.tgt_size) for block in pairs.blocks())
+        keys = distinct(_keys(block, pairs.tgt_size) for block in pairs.blocks())
         return cls(keys, pairs.src_size, pairs.tgt_size)
 
     @property
@@ -77,17 +99,28 @@ class Lexicon:
         return np.where(missing, len(self.keys) + keys // self.tgt_size, places).astype(np.int32)
 
     def new_counts(self) -> Floats:
-        """Counts of zero, [N + src_size]."""
-        return np.zeros(len(self.keys) + self.src_size)
+        """Counts to which those of a text are added, [N + src_size]: zero, but of words that are spelled alike."""
+        counts = np.zeros(len(self.keys) + self.src_size)
+        if self.related is not None:
+            counts[self.related.alike] = self.related.pseudo_counts
+        return counts
 
     def maximise(self, counts: Floats, smoothing: Smoothing) -> None:
         """Set t from expected counts [N + src_size], of which the last src_size are not used."""
         lengths, num = self.row_lengths, len(self.keys)
         self.smoothing = smoothing
+        self.counts = None  # frees the memory of the last iteration's
         self.totals = np.add.reduceat(np.append(counts[:num], 0.0), self.offsets[:-1]) * (lengths > 0)
-        rows = self.totals.repeat(lengths), lengths.astype(np.float64).repeat(lengths)
-        self.probs[:num] = smoothing.probs(counts[:num], *rows, self.num_targets)
-        self.probs[num:] = smoothing.floors(self.totals, self.num_targets)
+        if self.related is not None:
+            self.related.maximise(counts, smoothing)
+        for begin in range(0, num, _AT_ONCE):
+            part = slice(begin, min(begin + _AT_ONCE, num))
+            src, tgt = np.divmod(self.keys[part], self.tgt_size)
+            means = None if self.related is None else self.related.means(part, tgt)
+            prior = smoothing.prior(self.num_targets, means)
+            self.probs[part] = smoothing.probs(counts[part], self.totals[src], lengths[src].astype(np.float64), prior)
+        floors = None if self.related is None else self.related.floors()
+        self.probs[num:] = smoothing.floors(self.totals, smoothing.prior(self.num_targets, floors))
         self.counts = counts if smoothing.kind == "collapsed" else None
 
     def cell_probs(self, block: Block, cells: Cells, own: Floats | None) -> Floats:
@@ -95,8 +128,14 @@ class Lexicon:
         if own is None or self.counts is None:
             return self.probs[cells]
         src = np.concatenate([np.full((len(block.src), 1), NULL), block.src], axis=1)
+        return self.without(src, block.tgt, cells, own)
+
+    def without(self, src: Ints, tgt: Ints, cells: Cells, own: Floats) -> Floats:
+        """t of cells without their own counts, from source words with the empty word [B, I + 1], and target words."""
+        assert self.counts is not None
         totals = np.broadcast_to(self.totals[src][:, None, :], cells.shape)
-        return self.smoothing.without(self.counts[cells], totals, own, self.num_targets)
+        means = None if self.related is None else self.related.without(src, tgt, cells, own)
+        return self.smoothing.without(self.counts[cells], totals, own, self.smoothing.prior(self.num_targets, means))
 
     def best(self, source: int, most: int) -> list[tuple[int, float]]:
         """The likeliest target words of a source word, with t."""
@@ -165,7 +204,7 @@ def _batched(blocks: Iterable[Block]) -> Iterator[list[Block]]:
         yield group
 
 
-def _distinct(parts: Iterable[Ints]) -> Ints:
+def distinct(parts: Iterable[Ints]) -> Ints:
     """The distinct numbers of all parts, ascending. Sorted runs are merged when they have similar sizes."""
     runs: list[Ints] = []
     waiting: list[Ints] = []

@@ -121,19 +121,27 @@ class SentencePairs(Sequence[Pair]):
     They add nothing to the tables, and have no links and no likelihood.
     """
 
-    def __init__(self, src: Sentences, tgt: Sentences, src_size: int, tgt_size: int) -> None:
+    def __init__(
+        self, src: Sentences, tgt: Sentences, src_size: int, tgt_size: int, words: tuple[Words, Words] | None = None
+    ) -> None:
         if len(src) != len(tgt):
             raise ValueError(f"{len(src)} source sentences, but {len(tgt)} target sentences")
         self.src, self.tgt = src, tgt
         self.src_size, self.tgt_size = src_size, tgt_size
+        self.words = words
+        """The words of both sides; None if their spelling is not known or means nothing."""
 
     @classmethod
     def of(
-        cls, sources: Sequence[Sequence[str]], targets: Sequence[Sequence[str]], src_words: Words, tgt_words: Words
-    ) -> SentencePairs:
-        """Pairs of tokenised sentences. Raises ValueError for different numbers of them."""
+        cls, sources: Sequence[Sequence[str]], targets: Sequence[Sequence[str]], src_words: Words, tgt_words: Words,
+        spelled: bool = True,
+    ) -> SentencePairs:  # fmt: skip
+        """Pairs of tokenised sentences. `spelled`: whether the spelling of words means anything.
+
+        Raises ValueError for different numbers of sentences.
+        """
         src, tgt = Sentences.of(sources, src_words), Sentences.of(targets, tgt_words)
-        return cls(src, tgt, len(src_words), len(tgt_words))
+        return cls(src, tgt, len(src_words), len(tgt_words), (src_words, tgt_words) if spelled else None)
 
     @classmethod
     def of_ids(cls, pairs: Iterable[Pair]) -> SentencePairs:
@@ -165,7 +173,8 @@ class SentencePairs(Sequence[Pair]):
     @cached_property
     def turned(self) -> SentencePairs:
         """The same pairs, in the same blocks, with source and target exchanged."""
-        turned = SentencePairs(self.tgt, self.src, self.tgt_size, self.src_size)
+        words = None if self.words is None else (self.words[1], self.words[0])
+        turned = SentencePairs(self.tgt, self.src, self.tgt_size, self.src_size, words)
         turned.spans = self.spans
         return turned
 

@@ -148,10 +148,11 @@ class AlignerPair:
 def train_pair(
     name: str, sources: Sequence[Sequence[str]], targets: Sequence[Sequence[str]], iterations: int | None = None,
     smoothing: Smoothing = DEFAULT, both: bool = True, report: Report = lambda _: None, lowercase: bool = False,
+    spelled: bool = True,
 ) -> AlignerPair:  # fmt: skip
-    """Aligners of tokenised sentences, in both directions or in one."""
+    """Aligners of tokenised sentences, in both directions or in one. `spelled`: whether words alike are related."""
     src_words, tgt_words = Words.of(sources, lowercase), Words.of(targets, lowercase)
-    pairs = SentencePairs.of(sources, targets, src_words, tgt_words)
+    pairs = SentencePairs.of(sources, targets, src_words, tgt_words, spelled)
     aligners: dict[Direction, Aligner] = {FORWARD: train(name, pairs, iterations, smoothing, report)}
     if both:
         aligners[BACKWARD] = train(name, pairs.turned, iterations, smoothing, report, BACKWARD)
@@ -161,12 +162,14 @@ def train_pair(
 def align(
     sources: Sequence[Sequence[str]], targets: Sequence[Sequence[str]], name: str = "diagonal",
     symmetrise: str | None = "grow-diag-final-and", iterations: int | None = None, smoothing: Smoothing = DEFAULT,
+    spelled: bool = True,
 ) -> list[Links]:  # fmt: skip
     """The links of tokenised sentence pairs, by an aligner that is estimated from them.
 
     Each is a set of (source, target) positions, counted from 0. `symmetrise`: `intersection`, `union`, `grow-diag`,
-    `grow-diag-final-and`, `agreement`, or None for one direction. A pair with an empty side has no links. Raises
-    ValueError for different numbers of sentences, and UsageError for an unknown aligner.
+    `grow-diag-final-and`, `agreement`, or None for one direction. `spelled`: whether words that look alike are related;
+    False for words that are numbers of tokens. A pair with an empty side has no links. Raises ValueError for different
+    numbers of sentences, and UsageError for an unknown aligner.
     """
-    trained = train_pair(name, sources, targets, iterations, smoothing, symmetrise is not None)
+    trained = train_pair(name, sources, targets, iterations, smoothing, symmetrise is not None, spelled=spelled)
     return trained.own_links(symmetrise)

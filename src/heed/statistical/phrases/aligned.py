@@ -25,7 +25,7 @@ class AlignedBitext:
         """Align with an aligner that is estimated from these pairs. `smoothing` is that of its table."""
         sources, targets = (_inside(case, side) for side in zip(*bitext.pairs, strict=True))
         bitext.report(f"aligning the words of {len(sources):,} pairs ({aligner})")
-        links = align(_spelled(sources), _spelled(targets), aligner, smoothing=smoothing)
+        links = align(_spelled(sources), _spelled(targets), aligner, smoothing=smoothing, spelled=False)
         return cls(sources, targets, links)
 
 

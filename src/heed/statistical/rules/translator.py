@@ -24,7 +24,7 @@ from heed.statistical.saved_arrays import Arrays, named, part_of, read_bounds, r
 
 WEIGHTS: Mapping[str, float] = {"dictionary": 1.0}
 """The score of a derivation is the log-probability of its words in the dictionary."""
-_SMOOTHING = Smoothing()
+_SMOOTHING = Smoothing("collapsed", 0.01)
 """Of the aligner's table."""
 
 
