@@ -17,8 +17,9 @@ from heed.cli.main import app
 from heed.core.errors import DataError
 
 VERBS = [
-    ("train",), ("demo",), ("translate",), ("translate-file",), ("generate",), ("score",), ("predict",), ("embed",),
-    ("neighbours",), ("evaluate",), ("align",), ("distill",),
+    ("memory", "import"), ("memory", "export"), ("memory", "review"), ("memory", "find"),
+    ("train",), ("demo",), ("learn",), ("translate",), ("translate-file",), ("generate",), ("score",), ("predict",),
+    ("embed",), ("neighbours",), ("evaluate",), ("align",), ("distill",),
     ("average",), ("info",), ("compress",), ("decompress",), ("inspect",), ("serve",), ("export",), ("import",),
     ("data", "check"), ("tokenizer", "train"), ("tokenizer", "encode"), ("tokenizer", "decode"),
 ]  # fmt: skip
