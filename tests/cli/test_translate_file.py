@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 from pathlib import Path
 
 import pytest
@@ -78,3 +79,13 @@ def test_wrong_calls_are_refused(
 
 def test_a_file_given_to_translate_is_referred_to_translate_file(translator: Path, table: Path) -> None:
     assert "translate the whole file with heed translate-file" in call("translate", translator, table).err
+
+
+class Terminal(io.TextIOWrapper):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_an_office_document_is_not_written_to_a_terminal(translator: Path, tmp_path: Path) -> None:
+    result = call("translate-file", translator, tmp_path / "letter.docx", stdout=Terminal(io.BytesIO()))
+    assert (result.code, "name the translated file with --out" in result.err) == (2, True)

@@ -68,6 +68,8 @@ def translate_file(
 
     Examples:
 
+      heed translate-file runs/en-de letter.docx --out letter.de.docx
+
       heed translate-file runs/en-de words.csv --src-column English --out words.de.csv
 
       heed translate-file runs/en-de memory.tmx --glossary terms.tsv --out memory.de.tmx
@@ -91,7 +93,8 @@ def translate_file(
     if out is not None and out.suffix.lower() in COMPRESSIONS:
         raise UsageError(f"--out {out}: the output is not compressed; leave out {out.suffix}.")
     name = plain_name(file)
-    format_of(name)
+    if format_of(name).is_packed and out is None and sys.stdout.isatty():
+        raise UsageError(f"{file} is not text: name the translated file with --out.")
     loaded = load_translator(run, combination, compute, needs_pytorch=False)
     options = search_options(loaded.decoding, merge_keys(keys, {"beam_size": beam} if beam else {}))
     normalise = loaded.data.normaliser.apply

@@ -10,6 +10,7 @@ import io
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
 from heed.core.errors import DataError
 from heed.documents.text_translator import TextTranslator
@@ -37,10 +38,14 @@ class FileContext:
 
 @dataclass(frozen=True)
 class FileFormat(ABC):
-    """A format. `is_markup`: its text has tags. `is_bilingual`: it may have texts in two languages."""
+    """A format. `is_markup`: its text has tags. `is_bilingual`: it may have texts in two languages.
+
+    `is_packed`: it is not text, so a terminal cannot show it.
+    """
 
     is_markup: bool = False
     is_bilingual: bool = False
+    is_packed: ClassVar[bool] = False
 
     @abstractmethod
     def translated(self, data: bytes, translator: TextTranslator, context: FileContext) -> bytes:

@@ -117,6 +117,7 @@ def _raw(parts: Sequence[Part]) -> str:
 class PackedFormat(FileFormat):
     """A format of packed documents."""
 
+    is_packed = True
     main: str = ""
     """The part that each document has, a regular expression."""
     others: str = ""
