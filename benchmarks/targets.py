@@ -275,19 +275,13 @@ def server(bench: Bench) -> list[Row]:
 
 
 def busy(bench: Bench) -> list[Row]:
-    """The share of the processors that translating keeps while two programs want all of them."""
-    what, target = "translating with two busy programs, share of the fair share", ["–", "≥ 0.8", "0.95"]
-    script = str(BENCHMARKS / "neighbours.py")
-    about = subprocess.run([sys.executable, script, "--help"], capture_output=True, text=True, check=True).stdout
-    if "translate" not in about:
-        return [[what, *target, "not measured: `neighbours.py` has no `translate`"]]
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "lines"
-        file.write_text("".join(f"{line}\n" for line in bench.lines()[0][:2000]), encoding="utf-8")
-        words = [sys.executable, script, "translate", str(bench.run), str(file)]
-        done = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=True)
-    print(done.stdout, file=sys.stderr)
-    return [[what, *target, done.stdout.strip().splitlines()[-1]]]
+    """The share of the processors that translating and serving keep while two programs want all of them."""
+    found = tables_of("neighbours.py", "--run", str(bench.run), "--seconds", "5", "--repeat", str(bench.turns))
+    return [
+        [f"{row[0]}, with two busy programs", "fair share", "≥ 0.8", "0.95", row[3]]
+        for row in found
+        if row[0].startswith(("translating", "serving"))
+    ]
 
 
 def training(bench: Bench) -> list[Row]:
