@@ -88,6 +88,12 @@ def test_a_correction_is_the_translation_from_then_on(page: Page, served: Served
         source.fill("ba ce di")
         page.locator("#facts", has_text="translated by a person").wait_for()
         assert output.inner_text() == "von Hand übersetzt"
+        source.fill("fo gu fo gu\n\nba ce di")
+        page.get_by_text("Translated: 2 sentences.").wait_for()
+        assert not page.get_by_role("heading", name="Translated before").is_visible()
+        output.get_by_role("button").nth(1).click()
+        page.get_by_role("button", name="Use", exact=True).click()
+        assert output.inner_text().endswith("von Hand übersetzt")
 
 
 def test_a_translated_file_can_be_downloaded(opened: Page, served: Served) -> None:

@@ -51,6 +51,9 @@ def test_the_program_serves_until_a_signal_ends_it_well(translator: Path, bigram
         url = ready.partition(" at ")[2].split()[0]
         with urllib.request.urlopen(f"{url}/languages", timeout=30) as answer:
             assert [language["code"] for language in json.load(answer)] == ["aa", "bb"]
+        program.send_signal(signal.SIGUSR1)
+        while "models_changed" not in program.stderr.readline():
+            pass
         program.send_signal(name)
         assert program.wait(30) == 0
         assert '"draining"' in program.stderr.read()

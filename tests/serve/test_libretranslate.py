@@ -68,11 +68,11 @@ def test_the_python_client_gets_an_error_for_an_unknown_language(live: Live) -> 
 
 def test_one_text_or_several(live: Live, loaded: list[Predictor]) -> None:
     one = live.post("/translate", {"q": SENTENCE, "source": "en", "target": "de"})
-    assert one.json == {"translatedText": translated(loaded, SENTENCE)[0]}
+    assert one.json == {"translatedText": translated(loaded, SENTENCE)[0], "model": "en-de"}
     texts = [SENTENCE, "fo gu", "", "  \n", "🙂 🙂", SENTENCE]
     several = live.post("/translate", {"q": texts, "source": "en", "target": "de"})
     first, second = translated(loaded, SENTENCE, "fo gu")
-    assert several.json == {"translatedText": [first, second, "", "  \n", "🙂 🙂", first]}
+    assert several.json == {"translatedText": [first, second, "", "  \n", "🙂 🙂", first], "model": ["en-de"] * 6}
 
 
 @pytest.mark.parametrize("kind", ["application/x-www-form-urlencoded", "multipart/form-data; boundary=x"])
@@ -84,7 +84,7 @@ def test_forms_are_accepted(live: Live, loaded: list[Predictor], kind: str) -> N
     else:
         body = "q=ba+ce+di&source=en&target=de"
     answer = live.ask("POST", "/translate", body.encode(), {"Content-Type": kind})
-    assert answer.json == {"translatedText": translated(loaded, SENTENCE)[0]}
+    assert answer.json == {"translatedText": translated(loaded, SENTENCE)[0], "model": "en-de"}
 
 
 def test_alternatives_differ_from_the_translation(live: Live, loaded: list[Predictor]) -> None:

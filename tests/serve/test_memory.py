@@ -45,6 +45,24 @@ def test_a_suggestion_is_the_translation_from_then_on_and_marked(remembering: Li
     assert remembering.get("/frontend/settings").json["suggestions"] is True
 
 
+def test_similar_sentences_are_shown_with_what_differs(remembering: Live, path: Path) -> None:
+    with_units = TranslationMemory(path, ("en", "de"))
+    with_units.add(
+        [("the dog sees the cat.", "Der Hund sieht die Katze.", ""), ("fo gu", "kauf https://spam.example", "")]
+    )
+    text = "the cow sees the cat.\nthe dog sees the cat.\nfo gu"
+    sentences = remembering.post("/api/translate", {"text": text, **PAIR}).json["sentences"]
+    assert [[match["target"] for match in each["matches"]] for each in sentences] == [
+        ["Der Hund sieht die Katze."], ["Der Hund sieht die Katze."], [],
+    ]  # fmt: skip
+    [near], [exact] = (each["matches"] for each in sentences[:2])
+    assert 0.7 < near["similarity"] < 1 == exact["similarity"]
+    assert [(piece["text"], piece["found_in"]) for piece in near["pieces"]] == [
+        ("the ", "both"), ("dog", "memory"), ("cow", "text"), (" sees the cat.", "both"),
+    ]  # fmt: skip
+    assert [piece["found_in"] for piece in exact["pieces"]] == ["both"]
+
+
 def test_what_looks_wrong_is_used_only_when_somebody_approved_it(remembering: Live, path: Path) -> None:
     spam = "kauf hier ein https://spam.example"
     assert remembering.post("/suggest", {"q": "ba ce", "s": spam, **PAIR}).status == 200

@@ -87,14 +87,19 @@ class Compute:
 
         With a given number it is that one, except for a translator, which translates several batches at once instead.
         """
-        import heed
         from heed.nn.device import faster_threads
 
         use_threads(self.threads)
-        predictor = heed.load(folder, self.device, self.precision, num_workers=self.threads, **combined)
+        predictor = self.open_run(folder, **combined)
         if not self.threads or predictor.can("translate"):
             use_threads(faster_threads(predictor.run.blank_model, self.threads or num_threads()))
         return predictor
+
+    def open_run(self, folder: Path, **combined: Any) -> Predictor:
+        """Open a run folder, and leave the number of threads as it is."""
+        import heed
+
+        return heed.load(folder, self.device, self.precision, num_workers=self.threads, **combined)
 
 
 def use_threads(threads: int) -> None:

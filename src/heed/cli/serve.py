@@ -47,7 +47,8 @@ class LimitFlags:
 def serve(*, runs: Runs, server: ServerFlags, limits: LimitFlags, compute: Compute, quiet: Quiet = False) -> None:
     """Serve runs over HTTP.
 
-    Offers LibreTranslate's API, OpenAI's completions and embeddings, heed's own API, and a web page.
+    Offers LibreTranslate's API, OpenAI's completions and embeddings, heed's own API, and a web page. After a SIGUSR1, a
+    running server looks at the run folders again and serves those that have changed, without losing a request.
 
     Example:
 
@@ -71,7 +72,8 @@ def serve(*, runs: Runs, server: ServerFlags, limits: LimitFlags, compute: Compu
         ) from error
     from heed.memory.shared import SharedMemory
     from heed.serve.auth import ApiKeys
-    from heed.serve.engine.catalogue import Catalogue
+    from heed.serve.engine.catalogue import Catalogue, names_of
+    from heed.serve.engine.change_over import ChangeOver
     from heed.serve.limits import Limits
     from heed.serve.telemetry import Log
 
@@ -82,8 +84,9 @@ def serve(*, runs: Runs, server: ServerFlags, limits: LimitFlags, compute: Compu
         # In a thread that ends, which takes the compute threads it started with it. With more of these than cores,
         # OpenMP lets them sleep between any two products, and those of the worker would be late.
         with ThreadPoolExecutor(1) as pool:
-            loaded = list(pool.map(compute.load, runs))
-        catalogue = Catalogue.of_runs(loaded)
+            loaded = list(pool.map(compute.load, map(Path.resolve, runs)))
+        names = names_of(runs)
+        catalogue = Catalogue.of_runs(loaded, names)
         request_limits = Limits(queue=limits.queue, seconds=limits.timeout, characters=limits.max_characters)
         service = make_service(catalogue, request_limits, keys, limits.rate, Log(quiet), memory)
         url = url_of(listener)
@@ -91,9 +94,10 @@ def serve(*, runs: Runs, server: ServerFlags, limits: LimitFlags, compute: Compu
             warn("anyone who can reach this address can use the server. Restrict it with --api-keys.", quiet)
 
         def ready() -> None:
-            names = ", ".join(catalogue.models)
-            message(f"{names} at {url} (page, LibreTranslate and OpenAI APIs); stop with Ctrl-C", quiet)
+            message(f"{', '.join(names)} at {url} (page, LibreTranslate and OpenAI APIs); stop with Ctrl-C", quiet)
 
         app = make_app(service, server.cors_origin or (), Hosts(server.host, server.allowed_host or ()))
-        code = run_server(app, service, listener, ready)
+        folders = dict(zip(names, runs, strict=True))
+        change_over = ChangeOver(catalogue, folders, compute.open_run, service.worker, service.log)
+        code = run_server(app, service, listener, ready, change_over.start)
     raise typer.Exit(code)

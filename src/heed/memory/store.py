@@ -9,6 +9,7 @@ not wait for a writer, and several processes may add at once.
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -22,6 +23,9 @@ from typing import Any, Literal, get_args
 from heed.core.errors import DataError, MissingInputError, StorageError, UsageError
 
 State = Literal["new", "approved", "rejected"]
+Change = Literal["both", "memory", "text"]
+"""Where a piece is: in both a text and a source of the memory, or in one of them."""
+_WORDS = re.compile(r"\w+|\s+|[^\w\s]")
 FORMAT = 1
 """Version of the file's tables, SQLite's `user_version`."""
 APPLICATION = 0x68656564
@@ -239,6 +243,19 @@ def _unit(row: tuple[Any, ...]) -> Unit:
 def similarity(a: str, b: str) -> float:
     """Twice the characters in common, divided by those of both: from 0 to 1."""
     return SequenceMatcher(None, a, b, autojunk=False).ratio()
+
+
+def word_differences(text: str, source: str) -> list[tuple[str, Change]]:
+    """A text and a source of the memory as one sequence of pieces, word by word, and where each piece is."""
+    ours, theirs = (_WORDS.findall(side) for side in (text, source))
+    pieces: list[tuple[str, Change]] = []
+    for kind, a, b, c, d in SequenceMatcher(None, ours, theirs, autojunk=False).get_opcodes():
+        if kind == "equal":
+            pieces.append(("".join(ours[a:b]), "both"))
+            continue
+        pieces += [("".join(theirs[c:d]), "memory")] if c < d else []
+        pieces += [("".join(ours[a:b]), "text")] if a < b else []
+    return pieces
 
 
 def _statements(script: str) -> Iterator[str]:

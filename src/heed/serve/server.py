@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import signal
 import socket
 import sys
 from collections.abc import Callable
@@ -129,9 +130,15 @@ def make_server(app: FastAPI, service: Service, ready: Callable[[], None]) -> Se
     return Server(config, service, ready)
 
 
-def serve(app: FastAPI, service: Service, listener: socket.socket, ready: Callable[[], None]) -> int:
-    """Serve until a signal. Returns the exit code: 0, or that of the signal that ended it at once."""
+def serve(
+    app: FastAPI, service: Service, listener: socket.socket, ready: Callable[[], None], change: Callable[[], None]
+) -> int:
+    """Serve until a signal. Returns the exit code: 0, or that of the signal that ended it at once.
+
+    `change` is called for each SIGUSR1.
+    """
     sys.setswitchinterval(0.001)  # so that the worker gets the interpreter lock back quickly
+    signal.signal(signal.SIGUSR1, lambda number, frame: change())
 
     def warm() -> None:
         gc.collect()

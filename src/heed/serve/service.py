@@ -10,6 +10,7 @@ from starlette.requests import Request
 
 from heed.core.errors import HeedError
 from heed.memory.shared import SharedMemory
+from heed.memory.store import NearMatch
 from heed.serve.auth import ApiKeys, RateLimiter
 from heed.serve.bodies import json_body
 from heed.serve.downloads import Downloads
@@ -46,6 +47,10 @@ class Service:
     def remembered(self, route: Route, text: str) -> str | None:
         """The translation of exactly this text by a person."""
         return self.memory.translation(*route.codes, text) if self.memory is not None and route.path else None
+
+    def matches(self, route: Route, text: str) -> list[NearMatch]:
+        """Translations of a sentence and of similar ones by people."""
+        return self.memory.matches(*route.codes, text) if self.memory is not None and route.path else []
 
     def admit(self, request: Request, key: str | None) -> None:
         """Raise ApiError for a client with too many requests, or without a valid key.

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from heed.core.errors import DataError
 from heed.decoding.hypothesis import Hypothesis
 from heed.documents.translation import Sentence as TranslatedSentence
+from heed.memory.store import NearMatch, word_differences
 from heed.serve.apis import heed_schema as schema
 from heed.serve.engine.catalogue import Direction, ServedModel
 from heed.serve.engine.probabilities import spell_one
@@ -51,7 +52,16 @@ def output_of(kind: type[Output], model: ServedModel | None, hypothesis: Hypothe
     return kind.model_validate({**vars(hypothesis), "tokens": tokens})
 
 
-def sentence_of(path: Sequence[Direction], sentence: TranslatedSentence) -> schema.Sentence:
+def match_of(text: str, match: NearMatch) -> schema.MemoryMatch:
+    """A match of a sentence, with what differs."""
+    unit = match.unit
+    pieces = [schema.Piece(text=piece, found_in=change) for piece, change in word_differences(text, unit.source)]
+    return schema.MemoryMatch(source=unit.source, target=unit.target, similarity=match.similarity, pieces=pieces)
+
+
+def sentence_of(
+    path: Sequence[Direction], sentence: TranslatedSentence, matches: Sequence[NearMatch]
+) -> schema.Sentence:
     """A sentence as the last model of a path read it."""
     is_direct = len(path) <= 1
     best = sentence.hypothesis or Hypothesis((), 0.0, 0.0, text=sentence.texts[-1])
@@ -61,6 +71,7 @@ def sentence_of(path: Sequence[Direction], sentence: TranslatedSentence) -> sche
         end=sentence.start + len(sentence.texts[0]) if is_direct else None,
         source=sentence.texts[-2] if len(sentence.texts) > 1 else sentence.texts[0],
         hypotheses=[output_of(schema.Hypothesis, model, each) for each in (best, *best.alternatives)],
+        matches=[match_of(sentence.texts[0], match) for match in matches],
     )
 
 

@@ -253,6 +253,24 @@ class Hypothesis(Answer):
     tokens: list[Token]
 
 
+class Piece(Answer):
+    """A piece of a sentence or of a source in the translation memory, and where it is."""
+
+    text: str
+    found_in: Literal["both", "memory", "text"]
+
+
+class MemoryMatch(Answer):
+    """A translation by a person of a sentence like this one."""
+
+    source: str
+    target: str
+    similarity: float
+    """Of the two sources, from 0 to 1: twice the characters in common, divided by those of both."""
+    pieces: list[Piece]
+    """The sentence and the source of the memory, word by word."""
+
+
 class Sentence(Answer):
     """A sentence with its position in the text and its translations. Through a third language it has no position."""
 
@@ -260,6 +278,8 @@ class Sentence(Answer):
     end: int | None
     source: str
     hypotheses: list[Hypothesis]
+    matches: list[MemoryMatch] = Field(default=[])
+    """Like it, in the translation memory of the server; the most similar first."""
 
 
 class Translated(Answer):

@@ -54,6 +54,8 @@ class Translated(Answer):
     translatedText: str | list[str]  # noqa: N815
     detectedLanguage: Detected | list[Detected] | None = None  # noqa: N815
     alternatives: list[str] | list[list[str]] | None = None
+    model: str | list[str] | None = None
+    """Extension: the models that translated a text, in order, with commas between them; empty for none."""
     fromMemory: bool | list[bool] | None = None  # noqa: N815
     """Extension: whether people translated the text; only of a server with a translation memory."""
 
@@ -126,6 +128,11 @@ class LibreTranslateApi:
             answer["detectedLanguage"] = _one_or_all([route.detected for route in routes], is_list)
         if fields.alternatives:
             answer["alternatives"] = _one_or_all([list(each.alternatives) for each in done], is_list)
+        models = [
+            ",".join(direction.model.name for direction in (route.path if known is None else ()))
+            for route, known in zip(routes, remembered, strict=True)
+        ]
+        answer["model"] = _one_or_all(models, is_list)
         if self.service.memory is not None:
             answer["fromMemory"] = _one_or_all([each is not None for each in remembered], is_list)
         return Translated.model_validate(answer)

@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 
 from heed.core.errors import DataError, MissingInputError, UsageError
 from heed.core.own_files import open_own
@@ -80,7 +81,7 @@ class ServedModel:
     directions: tuple[Direction, ...] = ()
 
     def __post_init__(self) -> None:
-        self.fingerprint = self._fingerprint()
+        self.fingerprint = fingerprint_of(self.run.folder)
         """Eight hexadecimal digits that identify the weights."""
         self.num_parameters = self.run.num_parameters
         self.description = model_sentence(self.run)
@@ -133,7 +134,7 @@ class ServedModel:
         """The text of its report.md; None without one, if it is not a regular file, or if it is another run's."""
         try:
             report = self.run.files.read(REPORT, MAX_REPORT_BYTES).decode(errors="replace")
-            return report if self._fingerprint() == self.fingerprint else None
+            return report if fingerprint_of(self.run.folder) == self.fingerprint else None
         except (MissingInputError, DataError):
             return None
 
@@ -144,12 +145,6 @@ class ServedModel:
             return False
         trace, _, _ = self.translator.trace("1", "1")
         return any(name.endswith("cross") for name in trace.weights)
-
-    def _fingerprint(self) -> str:
-        with open_own(self.run.folder, WEIGHTS) as file:
-            head = file.read(1 << 20)
-            size = os.fstat(file.fileno()).st_size
-        return hashlib.sha256(head + str(size).encode()).hexdigest()[:8]
 
     def warm_up(self) -> None:
         """Run it once."""
@@ -168,18 +163,18 @@ class Catalogue:
     """All models of a server."""
 
     def __init__(self, models: Sequence[ServedModel]) -> None:
+        self.replace(models)
+
+    def replace(self, models: Sequence[ServedModel]) -> None:
+        """Have these models from now on. Whoever has a model or a route already keeps it."""
         self.models = {model.name: model for model in models}
         self.directions = [direction for model in models for direction in model.directions]
 
     @staticmethod
-    def of_runs(loaded: Sequence[Predictor]) -> Catalogue:
-        """Models are named after their folders; folders of the same name are numbered."""
-        names: list[str] = []
-        for each in loaded:
-            name = each.run.folder.resolve().name
-            same = sum(other == name or other.startswith(f"{name}-") for other in names)
-            names.append(f"{name}-{same + 1}" if name in names else name)
-        return Catalogue([_served(name, each) for name, each in zip(names, loaded, strict=True)])
+    def of_runs(loaded: Sequence[Predictor], names: Sequence[str] = ()) -> Catalogue:
+        """Runs and the names of their models, by default those of their folders."""
+        names = names or names_of([each.run.folder for each in loaded])
+        return Catalogue([served(name, each) for name, each in zip(names, loaded, strict=True)])
 
     def able_to(self, *abilities: str) -> list[ServedModel]:
         """The models that have one of these abilities."""
@@ -247,7 +242,25 @@ class Catalogue:
         return detector_of((model.run for model in self.models.values() if model.directions), self.languages)
 
 
-def _served(name: str, loaded: Predictor) -> ServedModel:
+def names_of(folders: Sequence[Path]) -> list[str]:
+    """Models are named after their folders, or the links to these; folders of the same name are numbered."""
+    names: list[str] = []
+    for folder in folders:
+        name = folder.name if folder.name not in ("", "..") else folder.resolve().name
+        same = sum(other == name or other.startswith(f"{name}-") for other in names)
+        names.append(f"{name}-{same + 1}" if name in names else name)
+    return names
+
+
+def fingerprint_of(run: Path) -> str:
+    """Eight hexadecimal digits that identify the weights of a run. Raises MissingInputError and DataError."""
+    with open_own(run, WEIGHTS) as file:
+        head = file.read(1 << 20)
+        size = os.fstat(file.fileno()).st_size
+    return hashlib.sha256(head + str(size).encode()).hexdigest()[:8]
+
+
+def served(name: str, loaded: Predictor) -> ServedModel:
     """A model with a direction for each pair of languages among its tags."""
     model = ServedModel(name, loaded)
     if not model.can("translate"):

@@ -6,6 +6,7 @@ import { derivationView } from "./derivation.js";
 import { directionView } from "./direction.js";
 import { el, percent } from "./dom.js";
 import { fileFields } from "./file.js";
+import { matchesView } from "./matches.js";
 import { optionFields } from "./options.js";
 import { outputView } from "./output.js";
 import { after, alertBox, insideView, latest, onControlEnter } from "./panel.js";
@@ -37,13 +38,14 @@ export function translatePanel(served, modelInUse) {
   const facts = el("span", { class: "quiet", id: "facts" });
   const copy = el("button", { type: "button", class: "button", disabled: true, onclick: copyAll }, "Copy");
   const correct = correction(() => state, (error) => box.show(error), thank);
+  const matches = matchesView(use);
   const go = el("button", { type: "button", class: "button main", onclick: translate }, "Translate");
   const label = el("label", { class: "hidden", for: "source-text" }, "Text to translate");
   const panes = el(
     "div",
     { class: "panes" },
     el("div", { class: "pane" }, label, area, el("div", { class: "under" }, counted, go)),
-    el("div", { class: "pane" }, output.node, el("div", { class: "under" }, facts, ...buttons()), correct.form),
+    el("div", { class: "pane" }, output.node, el("div", { class: "under" }, facts, ...buttons()), correct.form, matches.node),
   );
   const card = el("div", { class: "card" }, direction.node, panes, box.node, live, options.node, file.node);
   showDirection();
@@ -114,6 +116,7 @@ export function translatePanel(served, modelInUse) {
     copy.disabled = !answer;
     correct.update(answer);
     output.show(answer);
+    matches.show(answer?.sentences[0]?.matches ?? []);
     inside.clear();
     facts.textContent = live.textContent = "";
     if (!answer) return;
@@ -157,7 +160,15 @@ export function translatePanel(served, modelInUse) {
   function chooseSentence(place) {
     Object.assign(state, { sentence: place, given: null, seen: null, at: null });
     output.mark(place);
+    matches.show(state.answer.sentences[place].matches);
     inside.update();
+  }
+
+  /** Replace the sentence by the translation of a similar one. */
+  function use(text) {
+    if (modelOf(state.answer).abilities.includes("derive")) output.replace(state.sentence, text);
+    else take(text);
+    live.textContent = `Changed to: ${text}`;
   }
 
   /** The inspection of the sentence: of its best output, or of one that was chosen instead. */

@@ -1,0 +1,80 @@
+"""Change-over: a running server takes other weights for its models, and loses no request.
+
+The runs are looked up again by the names that they were given by, which may be links that lead to other folders now. A
+model that has changed is loaded and run once while the old one serves. From then on new requests get it. Requests that
+were admitted before finish with the old one, which is freed after the last of them.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from heed.core.errors import DataError, HeedError
+from heed.serve.engine.catalogue import Catalogue, ServedModel, fingerprint_of, served
+from heed.serve.engine.worker import Worker
+from heed.serve.telemetry import Log
+from heed.tasks.predictor import Predictor
+
+Load = Callable[[Path], Predictor]
+
+
+class ChangeOver:
+    """Changes the models of one server when asked."""
+
+    def __init__(self, catalogue: Catalogue, folders: Mapping[str, Path], load: Load, worker: Worker, log: Log) -> None:
+        """`folders`: where the run of each model is looked up, by the model's name."""
+        self._catalogue = catalogue
+        self._folders = folders
+        self._load = load
+        self._worker = worker
+        self._log = log
+        self._requested = threading.Event()
+        self._running = threading.Lock()
+
+    def start(self) -> None:
+        """Look for changed runs in a thread. Returns at once; a change-over that is running looks again at its end."""
+        self._requested.set()
+        threading.Thread(target=self._main, name="heed change-over", daemon=True).start()
+
+    def _main(self) -> None:
+        while self._requested.is_set() and self._running.acquire(blocking=False):
+            try:
+                self._requested.clear()
+                self.run()
+            finally:
+                self._running.release()
+
+    def run(self) -> None:
+        """Change the models whose runs have changed. One that cannot be used stays as it was, and the log says why."""
+        models = {name: self._current(model) for name, model in self._catalogue.models.items()}
+        changed = [name for name, model in models.items() if model is not self._catalogue.models[name]]
+        self._catalogue.replace(list(models.values()))
+        self._log.event("models_changed", models=", ".join(changed))
+
+    def _current(self, old: ServedModel) -> ServedModel:
+        """The model of the run that has a model's name now, which may be the same."""
+        try:
+            folder = self._folders[old.name].resolve()
+            if fingerprint_of(folder) == old.fingerprint:
+                return old
+            new = served(old.name, self._load(folder))
+            _check_replaces(old, new)
+            self._worker.call(new.warm_up).result()
+        except HeedError as error:
+            self._log.error("model_kept", model=old.name, reason=str(error))
+            return old
+        except Exception as error:  # whatever is wrong with a new model must not end the service of the old one
+            self._log.error("model_kept", error, model=old.name)
+            return old
+        return new
+
+
+def _check_replaces(old: ServedModel, new: ServedModel) -> None:
+    """Raise DataError for a model that answers other requests than the old one."""
+    if new.abilities != old.abilities:
+        raise DataError(f"{new.run.folder} is a model of another kind. Restart the server to use it.")
+    pairs = [{(each.source, each.target) for each in model.directions} for model in (old, new)]
+    if pairs[0] != pairs[1]:
+        raise DataError(f"{new.run.folder} translates other languages. Restart the server to use it.")

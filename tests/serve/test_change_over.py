@@ -1,0 +1,139 @@
+"""Change-over of a running server: other weights, the same requests."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from serving import REQUEST, Live, Runs, held, serving, until
+
+import heed
+from heed.serve.engine.catalogue import Catalogue, names_of
+from heed.serve.engine.change_over import ChangeOver
+from heed.tasks.predictor import Predictor
+
+PAIR = {"source": "en", "target": "de"}
+
+
+@dataclass
+class Served:
+    """A server of the link `current`, which leads to the run `old`; `new` has other weights."""
+
+    live: Live
+    link: Path
+    old: Path
+    new: Path
+    change_over: ChangeOver
+
+    def answer(self, text: str = "ba ce di") -> str:
+        answer = self.live.post("/translate", {"q": text, **PAIR})
+        assert answer.status == 200
+        assert answer.json["model"] == "current"
+        return str(answer.json["translatedText"])
+
+    def lead_to(self, folder: Path) -> None:
+        self.link.unlink()
+        self.link.symlink_to(folder)
+
+
+def other_weights(run: Path, folder: Path) -> Path:
+    """A copy of a run that translates differently, as the scores of its words are turned around."""
+    shutil.copytree(run, folder, ignore=shutil.ignore_patterns("ctranslate2"))
+    weights = load_file(folder / "model.safetensors")
+    save_file({name: torch.flip(each, [0]) if each.dim() == 2 else each for name, each in weights.items()},
+              folder / "model.safetensors")  # fmt: skip
+    return folder
+
+
+def load(folder: Path) -> Predictor:
+    return heed.load(folder)
+
+
+@pytest.fixture
+def served(runs: Runs, tmp_path: Path) -> Iterator[Served]:
+    link = tmp_path / "current"
+    link.symlink_to(runs.translator)
+    catalogue = Catalogue.of_runs([load(link.resolve())], names_of([link]))
+    with serving(catalogue) as live:
+        change_over = ChangeOver(catalogue, {"current": link}, load, live.service.worker, live.service.log)
+        yield Served(live, link, runs.translator, other_weights(runs.translator, tmp_path / "new"), change_over)
+
+
+def test_new_requests_get_the_new_model_and_none_is_lost(served: Served) -> None:
+    before = served.answer()
+    after = heed.load(served.new).translate("ba ce di")
+    assert before != after
+    served.change_over.run()
+    assert served.answer() == before  # nothing has changed yet
+    with ThreadPoolExecutor(3) as clients:
+        done = [clients.submit(served.answer) for _ in range(15)]
+        served.lead_to(served.new)
+        served.change_over.start()
+        done += [clients.submit(served.answer) for _ in range(15)]
+    assert {each.result() for each in done} <= {before, after}
+    until(lambda: served.answer() == after)
+    assert served.live.get("/api/models").json["models"][0]["name"] == "current"
+    assert '"event": "models_changed", "models": "current"' in served.live.log.getvalue()
+
+
+def test_a_request_in_progress_finishes_with_its_own_model(runs: Runs, tmp_path: Path) -> None:
+    link = tmp_path / "current"
+    link.symlink_to(runs.translator)
+    loaded, model = held(link.resolve())
+    expected = heed.load(runs.translator, engine="torch").translate("ba ce di")
+    catalogue = Catalogue.of_runs([loaded], ["current"])
+    with serving(catalogue) as live, ThreadPoolExecutor(1) as clients:
+        change_over = ChangeOver(catalogue, {"current": link}, load, live.service.worker, live.service.log)
+        with model.shut():
+            waiting = clients.submit(live.post, "/translate", REQUEST)
+            until(lambda: model.is_held)
+            link.unlink()
+            link.symlink_to(other_weights(runs.translator, tmp_path / "new"))
+            change_over.start()
+        assert waiting.result().json["translatedText"] == expected
+        until(lambda: catalogue.models["current"].loaded is not loaded)
+
+
+def other_languages(served: Served) -> None:
+    recipe = served.new / "recipe.toml"
+    recipe.write_text(recipe.read_text(encoding="utf-8").replace('"de"', '"fr"'), encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("damage", "reason"),
+    [
+        (lambda served: (served.new / "model.safetensors").write_bytes(b"nothing"), "model.safetensors"),
+        (lambda served: shutil.rmtree(served.new), "does not exist"),
+        (other_languages, "translates other languages. Restart the server to use it."),
+    ],
+)
+def test_a_model_that_cannot_be_used_changes_nothing(
+    served: Served, damage: Callable[[Served], None], reason: str
+) -> None:
+    before = served.answer()
+    served.lead_to(served.new)
+    damage(served)
+    served.change_over.run()
+    assert served.answer() == before
+    assert '"event": "model_kept", "model": "current"' in served.live.log.getvalue()
+    assert reason in served.live.log.getvalue()
+
+
+def test_a_model_of_another_kind_is_refused(served: Served, runs: Runs) -> None:
+    served.lead_to(runs.language_model)
+    served.change_over.run()
+    assert "is a model of another kind" in served.live.log.getvalue()
+
+
+def test_models_are_named_after_the_link_to_their_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "run" / "below").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "run")
+    (tmp_path / "link").symlink_to("run")
+    folders = [tmp_path / "link", Path(), Path("below/.."), tmp_path / "run", tmp_path / "link"]
+    assert names_of(folders) == ["link", "run", "run-2", "run-3", "link-2"]
