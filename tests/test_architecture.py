@@ -231,6 +231,7 @@ OPENERS = {
     "heed.cli.main": {"open": "the null device"},
     "heed.documents.isolated": {"open": "a fact about the process"},
     "heed.cli.align": {"atomic_write": "a page that the user names"},
+    "heed.cli.report": {"atomic_write": "a page that the user names"},
     "heed.cli.memory": {"atomic_write": "a file that the user names"},
     "heed.cli.inspect": {"atomic_write": "a page that the user names"},
     "heed.cli.evaluate_translations": {"atomic_write": "a file that the user names"},

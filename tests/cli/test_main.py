@@ -20,7 +20,8 @@ VERBS = [
     ("memory", "import"), ("memory", "export"), ("memory", "review"), ("memory", "find"),
     ("train",), ("demo",), ("learn",), ("translate",), ("translate-file",), ("generate",), ("score",), ("predict",),
     ("embed",), ("neighbours",), ("evaluate",), ("align",), ("distill",),
-    ("average",), ("info",), ("compress",), ("decompress",), ("inspect",), ("serve",), ("export",), ("import",),
+    ("average",), ("info",), ("compress",), ("decompress",), ("inspect",), ("report",), ("serve",),
+    ("export",), ("import",),
     ("data", "check"), ("tokenizer", "train"), ("tokenizer", "encode"), ("tokenizer", "decode"),
 ]  # fmt: skip
 

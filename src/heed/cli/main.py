@@ -34,6 +34,7 @@ from heed.cli import (
     learn,
     memory,
     predict,
+    report,
     score,
     serve,
     tokenizer,
@@ -98,6 +99,7 @@ add_verb(app, "average", average.average)
 add_verb(app, "export", convert.export)
 add_verb(app, "import", convert.import_model)
 add_verb(app, "info", info.info)
+add_verb(app, "report", report.report)
 add_verb(app, "inspect", inspect.inspect)
 add_verb(app, "serve", serve.serve)
 app.add_typer(tokenizer.app, name="tokenizer")
