@@ -132,6 +132,8 @@ def test_spaces_and_punctuation_stay_on_their_side_of_a_tag() -> None:
         ("{\\an8}a dog {b\\} {\\bf x} {\\frac}", ["{\\an8}"]),
         ("{ not this one } and 5 % dogs", []),
         ("100%data", []),
+        ("Press [X6X] or [X120X]. [XX] [6]", ["[X6X]", "[X120X]"]),
+        ("a <b0>dog</b0><br1/> <b> 3 <4 x1>", ["<b0>", "</b0>", "<br1/>"]),
         ("%lu of %-5zd bytes, %{total}, {0, number, integer}", ["%lu", "%-5zd", "%{total}", "{0, number, integer}"]),
     ],
 )

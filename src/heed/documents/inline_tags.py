@@ -33,6 +33,8 @@ _PLACEHOLDER = re.compile(
     r"|\{[\w.:!-]{0,80}\}"  # {0} {name:.2f}
     r"|\{\w{1,40}, ?(?:number|date|time|ordinal|spellout|duration)\b[^{}\n]{0,80}\}"  # {0, number, integer}
     r"|(?<![\w%])%(?:\(\w{1,80}\)|\d{1,2}\$)?[-+0]?\d{0,3}(?:\.\d{1,2})?(?:hh?|ll?|[jztL])?[sdifuxg@](?!\w)"  # %s %1$lu
+    r"|\[X\d{1,6}X\]"  # what Weblate sends in place of a code
+    r"|</?[a-zA-Z]{1,2}\d{1,4}/?>"  # OmegaT's tags: <b0>, </b0>, <br1/>
     r"|https?://[^\s<>\"]*[^\s<>\".,;:!?)\]}'’”»]"
     r"|[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}"
 )
