@@ -126,6 +126,17 @@ def test_keys_may_be_given_before_and_after_a_recipe_with_and_without_an_equals_
     assert (recipe.training.precision, recipe.seed, recipe.data.errors) == ("bfloat16", 3, "replace")
 
 
+def test_settings_for_an_export_are_chosen_unless_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[dict[str, object]] = []
+    monkeypatch.setattr("heed.cli.train.run_training", lambda recipe, keys, options, dry_run: seen.append(keys))
+    files = ("--src", "a.en", "--tgt", "a.de", "--dry-run")
+    assert call("train", *files, "--for", "argos", "--tokenizer.joint=false").code == 0
+    assert call("train", *files, "--for", "marian").code == 0
+    assert [key for key in seen[0] if key.startswith("tokenizer")] == ["tokenizer.kind", "tokenizer.joint"]
+    assert (seen[0]["tokenizer.kind"], seen[0]["tokenizer.joint"]) == ("sentencepiece", False)
+    assert seen[1]["model.norm"] == "post"
+
+
 def test_data_paths_of_a_recipe_follow_its_folder_the_variable_and_the_flag(
     run: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:

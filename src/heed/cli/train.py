@@ -125,6 +125,9 @@ class RunFlags:
     init_backward: Annotated[
         Path | None, typer.Option(metavar="RUN", help="With --init-parts encoder: a backward language model (ELMo).")
     ] = None  # fmt: skip
+    made_for: Annotated[
+        Literal["argos", "marian"] | None, typer.Option("--for", help="Choose settings that this export can hold.")
+    ] = None  # fmt: skip
     tokenizer_of: Annotated[Path | None, typer.Option(metavar="RUN", help="Use this run's tokenizers.")] = None
     resume: Annotated[Path | None, typer.Option(metavar="RUN", help="Continue this run; may set new limits.")] = None
     strict: Annotated[bool, typer.Option("--strict", help="With --resume: refuse a damaged checkpoint.")] = False
@@ -192,6 +195,10 @@ def train(
             raise UsageError("nothing to train: give --task translation --src F --tgt F, or the path of a recipe.")
     if run.out is None and not run.dry_run:
         raise UsageError("--out is missing: name the run folder to create, such as --out runs/en-de.")
+    if run.made_for is not None:
+        from heed.export.formats import FORMATS
+
+        keys = {**FORMATS[run.made_for].keys, **keys}
     from heed.planner import TrainOptions
 
     new_vocabulary = run.init_vocabulary == "new"

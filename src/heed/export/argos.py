@@ -42,7 +42,7 @@ def export_argos(run: Run, path: Path, end_bias: float = 0.0) -> None:
     if not isinstance(src, SentencePiece) or src is not tgt:
         raise UsageError(
             f"{run.folder}: a package of Argos Translate has one SentencePiece model for both sides. Train a run with "
-            "--tokenizer.kind=sentencepiece --tokenizer.joint=true."
+            "--for argos."
         )
     if run.predictor.source_tag:
         raise UsageError(f"{run.folder}: Argos Translate has no tags before sources, and this run has one.")

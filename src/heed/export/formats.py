@@ -6,8 +6,8 @@ file of findings next to it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +50,8 @@ class Format:
     """The task of the model in Hugging Face's terms."""
     use: tuple[str, ...] = ()
     """Lines of a program that uses it."""
+    keys: Mapping[str, Any] = field(default_factory=dict)
+    """Keys of a recipe whose run the format can hold, where heed's defaults cannot."""
 
 
 _HUB = ("transformers",)
@@ -66,7 +68,13 @@ FORMATS = {
     ),
     "bert": Format("a BERT for Hugging Face transformers", export_bert, Bert, _HUB, pipeline="fill-mask"),
     "marian": Format(
-        "a Marian for Hugging Face transformers", export_marian, Marian, _HUB, pipeline="translation", use=_MARIAN_USE
+        "a Marian for Hugging Face transformers",
+        export_marian,
+        Marian,
+        _HUB,
+        pipeline="translation",
+        use=_MARIAN_USE,
+        keys={"model.norm": "post"},
     ),
     "ctranslate2": Format(
         "a translator for CTranslate2, with its tokenizers", export_ctranslate2, CTranslate2, ("ctranslate2",)
@@ -86,6 +94,7 @@ FORMATS = {
         built_with=("ctranslate2", "sentencepiece"),
         is_file=True,
         tune=tune_argos,
+        keys={"tokenizer.kind": "sentencepiece", "tokenizer.joint": True},
     ),
     "arpa": Format("n-grams for KenLM and SRILM", export_arpa, Kenlm, ("kenlm",), is_file=True, needs="generate"),
 }
