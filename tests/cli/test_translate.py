@@ -82,6 +82,12 @@ def test_invalid_utf8_ends_with_65_after_the_lines_before_it(translator: Path) -
     assert (replaced.code, len(replaced.lines)) == (0, 4)
 
 
+def test_lines_with_placeholders_get_a_warning(translator: Path) -> None:
+    warned = call("translate", translator, stdin="ba {name} ce\nba ce\n%s ba\n").err
+    assert "2 lines have placeholders or addresses such as {name}" in warned
+    assert "placeholders" not in call("translate", translator, stdin="ba ce\n").err
+
+
 def test_nbest_has_the_format_of_moses(translator: Path) -> None:
     result = call("translate", translator, "--nbest", "3", "--beam", "4", stdin="ba ce\n\nfo gu di\n")
     rows = [

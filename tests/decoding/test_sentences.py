@@ -9,7 +9,7 @@ import pytest
 from hashed_model import HashedModel
 
 from heed.decoding.hypothesis import Hypothesis
-from heed.decoding.options import Request, SearchOptions
+from heed.decoding.options import Constraints, Request, SearchOptions
 from heed.decoding.sentences import MAX_TOKENS, split_if_long, split_sentences, translate_pieces
 from heed.decoding.translator import ModelTranslator
 from heed.text.normalise import Normaliser
@@ -46,6 +46,15 @@ def test_scores_of_minimum_bayes_risk_are_averaged() -> None:
 
     actual = translate_pieces([line("one.", "  ", "seven."), line("  ")], alike, mean_score=True)
     assert [h.score for h in actual] == [5.0, 0.0]
+
+
+def test_terms_are_required_of_the_sentence_with_their_source() -> None:
+    given = Constraints("Pre", ("Hund", "Katze", "Maus"), ("dog", "cat", "mouse"))
+    assert given.divided(["A cat.", "Dogs and a dog.", "A cat."]) == [
+        Constraints("Pre", ("Katze", "Maus"), ("cat", "mouse")), Constraints("", ("Hund",), ("dog",)), Constraints(),
+    ]  # fmt: skip
+    without = Constraints("", ("Hund",))
+    assert without.divided(["A.", "B."]) == [without, Constraints()]
 
 
 def test_language_model_scores_are_summed_if_every_sentence_has_one() -> None:

@@ -165,6 +165,7 @@ def translate(
         prefixes = [constraint.prefix for constraint in required or ()]
         if number == 0:
             loaded.check_input(sources, quiet)
+            _warn_about_placeholders(sources, quiet)
         if layout.paragraphs:
             language = loaded.data.src_lang or None
             count = translator.num_source_tokens
@@ -226,6 +227,20 @@ def _check(
         raise UsageError("--prefix-file and --json-input expect one sentence per line: leave out --paragraphs.")
     if constraints.glossary is not None:
         require_plain_beam(options)
+
+
+def _warn_about_placeholders(lines: Sequence[str], quiet: bool) -> None:
+    """Warn about codes that a model does not keep by itself."""
+    from heed.documents.inline_tags import placeholders
+
+    found = [(line, text) for line in lines for text in placeholders(line)]
+    if found:
+        number, text = len({line for line, _ in found}), found[0][1]
+        lines_have = f"{number:,} line{'s have' if number > 1 else ' has'}"
+        warn(
+            f"{lines_have} placeholders or addresses such as {text[:40]}, which a translation of lines may damage. heed "
+            "translate-file keeps them, in a .txt file, too.", quiet,
+        )  # fmt: skip
 
 
 def _by_sentence(

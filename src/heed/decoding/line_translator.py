@@ -97,12 +97,14 @@ class LineTranslator:
     def _translate_long(
         self, lines: Sequence[str], options: SearchOptions, constraints: Sequence[Constraints] | None
     ) -> list[Hypothesis]:
-        """Split lines that are too long; the constraints of a line apply to its first sentence."""
+        """Split lines that are too long. A prefix is required of the first sentence."""
         pieces = [split_if_long(line, self.num_source_tokens) for line in lines]
         flat = None
         if constraints is not None:
-            counts = [sum(piece.is_sentence for piece in parts) for parts in pieces]
-            flat = [Constraints() if i else own for n, own in zip(counts, constraints, strict=True) for i in range(n)]
+            flat = [
+                part for parts, own in zip(pieces, constraints, strict=True)
+                for part in own.divided([piece.text for piece in parts if piece.is_sentence])
+            ]  # fmt: skip
         return translate_pieces(pieces, lambda texts: self.translate(texts, options, flat), bool(options.mbr))
 
     # --- text to ids -------------------------------------------------------------------------------------
