@@ -5,8 +5,11 @@ from __future__ import annotations
 import copy
 import functools
 import random
+import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Literal
 
 import pytest
@@ -18,7 +21,7 @@ from heed.decoding.ctranslate2_engine import CTranslate2Engine, can_search, sear
 from heed.decoding.detokenizer import Detokenizer
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.line_translator import LineTranslator
-from heed.decoding.options import Constraints, SearchOptions
+from heed.decoding.options import Constraints, Request, SearchOptions
 from heed.decoding.translator import ModelTranslator
 from heed.export.ctranslate2 import write_model
 from heed.models import build_model
@@ -193,3 +196,21 @@ def test_a_model_that_ctranslate2_does_not_have_is_refused() -> None:
     ]:
         with pytest.raises(UsageError, match=f"^CTranslate2 does not have {what}\\.$"):
             build_model(config, VOCABULARIES).ctranslate2_specification(8)
+
+
+def test_the_fallback_is_called_alone_at_first_and_then_by_all_workers() -> None:
+    called: list[int] = []
+    together = threading.Barrier(2, timeout=60)
+
+    def fallback(requests: Sequence[Request], options: SearchOptions) -> dict[Request, Hypothesis]:
+        called.append(len(requests))
+        if len(called) > 1:
+            together.wait()
+        return {request: Hypothesis((), 0.0, 0.0) for request in requests}
+
+    engine: Any = SimpleNamespace(num_workers=2, search=lambda requests, options, with_tokens: {})
+    search = searcher_with_fallback(engine, lambda hypotheses, options: hypotheses[0], fallback, False)
+    assert len(search([Request((4,))], SearchOptions())) == 1
+    with ThreadPoolExecutor(2) as pool:
+        found = list(pool.map(lambda id: search([Request((id,))], SearchOptions()), (5, 6)))
+    assert [list(each) for each in found] == [[Request((5,))], [Request((6,))]]

@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from threading import Lock
+from threading import Lock, Semaphore
 from typing import Literal
 
 from pydantic import ValidationError
@@ -241,16 +241,24 @@ def searcher_with_fallback(
     """A searcher that uses the engine where it can; `fallback` for all other requests.
 
     `best_of`: see `heed.decoding.line_translator.LineTranslator`. `with_tokens`: see `CTranslate2Engine.search`.
-    Several threads may search at once; the fallback is called by one at a time.
+    Several threads may search at once. The fallback is called by as many as the engine has workers, but at first by
+    one, since it may load a model.
     """
-    lock = Lock()
+    first, places = Lock(), Semaphore(engine.num_workers)
+    is_loaded = False
+
+    def search_rest(requests: Sequence[Request], options: SearchOptions) -> dict[Request, Hypothesis]:
+        nonlocal is_loaded
+        with first if not is_loaded else places:
+            found = fallback(requests, options)
+            is_loaded = True
+        return found
 
     def search(requests: Sequence[Request], options: SearchOptions) -> dict[Request, Hypothesis]:
         searched = engine.search(requests, options, with_tokens)
         best = {request: best_of(hypotheses, options) for request, hypotheses in searched.items()}
         if rest := [request for request in requests if request not in best]:
-            with lock:
-                best.update(fallback(rest, options))
+            best.update(search_rest(rest, options))
         return best
 
     return search

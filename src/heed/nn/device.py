@@ -57,10 +57,14 @@ def set_threads(threads: int) -> None:
 
 CLEARLY_FASTER = 1.2
 """Minimum speedup of several threads over one to use them."""
+SHORT = 1e-4
+"""Seconds of a product that is too short to be divided: one thread that comes late costs more than is gained."""
 
 
 def faster_threads(model: torch.nn.Module, available: int, rows: int = 32, seconds: float = 0.02) -> int:
     """Number of CPU threads for decoding with a model: `available` if they are clearly faster than one, else one.
+
+    One for a small model, whatever the times.
 
     Measured for about `seconds` with products of `rows` vectors and the model's median matrix.
     """
@@ -78,7 +82,7 @@ def faster_threads(model: torch.nn.Module, available: int, rows: int = 32, secon
             begin = time.perf_counter()
             features @ weight.T
             fastest[threads] = min(fastest[threads], time.perf_counter() - begin)
-    return available if fastest[1] > CLEARLY_FASTER * fastest[available] else 1
+    return available if fastest[1] > max(SHORT, CLEARLY_FASTER * fastest[available]) else 1
 
 
 def share_one_heap() -> None:

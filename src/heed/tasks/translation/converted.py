@@ -143,8 +143,7 @@ class ConvertedTranslator(Translating):
     def _in_full(self) -> Any:
         """The run, opened with PyTorch, which shares the CPUs with the engine."""
         from heed.api import load
-        from heed.nn.device import faster_threads, set_threads
+        from heed.nn.device import set_threads
 
-        run = load(self._folder, precision=self._precision, tag=self._tag, engine="torch")
-        set_threads(faster_threads(run.run.blank_model, self._num_workers or num_cpus()))
-        return run
+        set_threads(1)
+        return load(self._folder, precision=self._precision, tag=self._tag, engine="torch")
