@@ -246,7 +246,7 @@ def ctranslate2_translator(folder: Path) -> Any:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({}, "one SentencePiece model for both sides. Train a run with --tokenizer.kind=sentencepiece"),
+        ({}, "one SentencePiece model for both sides. Train a run with --for argos"),
         ({"tokenizer__kind": "sentencepiece", "data__tag": "2bb"}, "has no tags before sources"),
         ({"tokenizer__kind": "sentencepiece"}, "does not know its languages"),
     ],

@@ -9,7 +9,6 @@ into the model for that.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,6 +19,9 @@ import torch
 
 from heed.core.errors import UsageError
 from heed.core.files import atomic_write, storage_errors
+from heed.evaluation.evaluation import Evaluation
+from heed.evaluation.outputs import System, evaluate_outputs
+from heed.evaluation.test_set import HeldOut
 from heed.export.ctranslate2 import num_positions, write_model
 from heed.export.programs import CTranslate2, mean_search
 from heed.export.verification import Findings, bleu, outputs, validation_rows
@@ -30,8 +32,12 @@ from heed.text.tokenizers.sentence_piece import SentencePiece
 PACKAGE_VERSION, ARGOS_VERSION = "1.0", "1.9"
 BEAM_SIZE, LENGTH_PENALTY = 4, 0.2
 """Argos's search."""
-END_BIASES = (0.0, -0.25, -0.5, -0.75, -1.0, -1.5, -2.0, -3.0)
-"""Values that are tried."""
+END_BIASES = (0.0, -1.0, -2.0, -3.0, -4.0, -5.0, -6.0, -7.0)
+"""Values that are tried; below, outputs do not end."""
+MOST_LINES = 2000
+"""Lines of validation text, half to choose the bias and half to measure it."""
+LEVEL = 0.05
+"""Of the test against no bias."""
 
 
 def export_argos(run: Run, path: Path, end_bias: float = 0.0) -> None:
@@ -98,29 +104,37 @@ class Argos(CTranslate2):
         return [text.replace("\u2581", " ").replace("_", " ").removeprefix(" ") for text in texts]
 
 
-@dataclass(frozen=True)
-class _Measured:
-    bias: float
-    bleu: float
-
-
 def tune_argos(run: Run, path: Path, findings: Findings) -> Findings:
-    """Choose the bias on every other line of the validation text, put it into the package, and measure on the rest."""
-    rows, has_references = validation_rows(run)
+    """Choose the bias on every other line of the validation text, put it into the package, and measure on the rest.
+
+    The best by BLEU, if it is better than none by more than chance.
+    """
+    rows, has_references = validation_rows(run, MOST_LINES)
     if not has_references or len(rows) < 2:
         return findings
-    chosen_on, measured_on = rows[::2], rows[1::2]
+    chosen_on, measured_on = HeldOut(("", ""), rows[::2]), HeldOut(("", ""), rows[1::2])
 
-    def measured(bias: float) -> _Measured:
+    def translated(bias: float, test: HeldOut) -> System:
         export_argos(run, path, bias)
-        texts = Argos(path, run).translate([row[0] for row in chosen_on])
-        return _Measured(bias, bleu(run, texts, [row[-1] for row in chosen_on])[0])
+        return System(str(bias), Argos(path, run).translate(list(test.sources)))
 
-    best = max(map(measured, END_BIASES), key=lambda each: each.bleu)
-    export_argos(run, path, best.bias)
-    lines, references = [row[0] for row in measured_on], [row[-1] for row in measured_on]
-    here = bleu(run, [text for text, _ in outputs(run, lines, run.recipe.decoding)], references)
-    there = bleu(run, Argos(path, run).translate(lines), references)
+    systems = [translated(bias, chosen_on) for bias in END_BIASES]
+    gains = [
+        each.against_first["bleu"].difference if _is_significant(each) else 0.0
+        for each in evaluate_outputs(chosen_on, systems, run.recipe.data.tgt_lang or None, metrics=("bleu",))
+    ]
+    best = END_BIASES[gains.index(max(gains))]
+    there = translated(best, measured_on)
+    lines, references = list(measured_on.sources), list(measured_on.references)
+    here = bleu(run, [text for text, _ in outputs(run, lines, run.recipe.decoding)], references)[0]
     return findings.model_copy(
-        update={"end_bias": best.bias, "bleu_here": here[0], "bleu_there": there[0], "num_measured": len(lines)}
-    )
+        update={
+            "end_bias": best, "bleu_here": here, "bleu_there": bleu(run, list(there.outputs), references)[0],
+            "num_measured": len(lines),
+        }
+    )  # fmt: skip
+
+
+def _is_significant(evaluation: Evaluation) -> bool:
+    test = evaluation.against_first.get("bleu")  # none for the first
+    return test is not None and test.p_randomisation is not None and test.p_randomisation < LEVEL

@@ -151,14 +151,14 @@ def verify(run: Run, program: Program, format: str) -> Findings:
     return Findings(**facts)
 
 
-def validation_rows(run: Run) -> tuple[list[tuple[str, ...]], bool]:
+def validation_rows(run: Run, most: int = NUM_LINES) -> tuple[list[tuple[str, ...]], bool]:
     """Some rows of a run's validation data, and whether there are any: a run without gets lines of any text."""
     try:
         valid = read_valid(run.folder)
     except DataError:
         return [(line, line) for line in WITHOUT_VALIDATION], False
-    step = max(1, len(valid) // NUM_LINES)
-    return [tuple(map(str, row)) for row in valid[::step][:NUM_LINES]], True
+    step = max(1, len(valid) // most)
+    return [tuple(map(str, row)) for row in valid[::step][:most]], True
 
 
 def _require_equal_pieces(run: Run, program: Program, lines: Sequence[str]) -> None:
