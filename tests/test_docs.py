@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+import runpy
 import warnings
 from pathlib import Path
 
@@ -98,3 +99,10 @@ def test_mathematics_is_mathml() -> None:
     assert 'display="block"' in mathml("x^2", as_block=True)
     with pytest.raises(ValueError, match=r"cannot convert to MathML: '\\\\unknown'"):
         mathml(r"\unknown")
+
+
+def test_the_plot_of_the_results_is_drawn_from_their_tables() -> None:
+    drawing = runpy.run_path(str(DOCS / "pictures" / "bleu_by_minutes.py"))
+    page = (DOCS / "results" / "translation.md").read_text(encoding="utf-8")
+    assert [len(seeds) for seeds in drawing["curves"](page).values()] == [3, 3]
+    assert drawing["draw"](page) == (DOCS / "pictures" / "bleu-by-minutes.svg").read_text(encoding="utf-8")
