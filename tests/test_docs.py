@@ -64,6 +64,13 @@ def test_every_page_of_commands_is_that_of_a_verb() -> None:
     assert {path.name for path in (DOCS / "commands").iterdir()} == {Path(page_of(name)).name for name in verbs()}
 
 
+def test_pages_of_commands_name_only_flags_that_exist() -> None:
+    known = {flag for command in verbs().values() for parameter in command.params for flag in parameter.opts}
+    for page in [DOCS / "commands.md", *(DOCS / "commands").iterdir()]:
+        named = set(re.findall(r"(?<![\w-])--[a-z][\w-]*(?![\w.-])", page.read_text(encoding="utf-8")))
+        assert named <= {*known, "--help"}, page.name
+
+
 def test_every_key_of_a_recipe_is_in_the_reference(site: Path) -> None:
     pages = [site / "recipes.html", *(site / "recipes").glob("*.html")]
     words = set().union(*map(words_of, pages))
