@@ -16,6 +16,7 @@ extensions = [
     "myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "heed_docs.mathml", "heed_docs.reference"
 ]  # fmt: skip
 exclude_patterns = ["_ext"]
+autodoc_member_order = "bysource"
 default_role = "code"
 smartquotes_action = "D"  # dashes only
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]

@@ -28,7 +28,13 @@ class Generated(SphinxDirective):
 
 
 def _as_written(app: Sphinx, kind: str, name: str, obj: object, options: object, lines: list[str]) -> None:
-    """Show the bars of docstrings, such as those of |y|, which reStructuredText would take for substitutions."""
+    """Undo what would change docstrings.
+
+    Bars, such as those of |y|, are not substitutions, and the words before a colon are not the type of an attribute,
+    which napoleon takes them for.
+    """
+    if kind == "attribute" and lines and lines[-1].startswith(":type: "):
+        lines[:] = [f"{lines[-1].removeprefix(':type: ')}: {lines[0]}", *lines[1:-1]]
     lines[:] = [line.replace("|", r"\|") for line in lines]
 
 
