@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache
+from typing import get_args
 
-from heed.core.config import Key, keys
+from heed.core.config import ChosenBy, Config, Key, keys
 from heed.core.toml import show
 from heed.models import MODELS
 from heed.recipe import recipe_type
@@ -43,36 +44,46 @@ def _table_of(key: Key) -> str:
     return key.key.partition(".")[0] if "." in key.key else ""
 
 
-def is_nested(key: Key) -> bool:
-    """Whether a key is one of a model inside a model, such as the reader of an encoder-decoder."""
-    return any(kind in MODELS for kind in re.findall(r" with .*?\.kind = '(\w+)'", key.only_for))
+def _inner_models(kind: str) -> dict[str, list[str]]:
+    """The tables of a model that are models themselves, such as its encoder, and the kinds that each may be."""
+    tables: dict[str, list[str]] = {}
+    for name, field in MODELS[kind].Config.model_fields.items():
+        optional = [part for option in get_args(field.annotation) for part in getattr(option, "__metadata__", ())]
+        for chosen in (*field.metadata, *optional):
+            if isinstance(chosen, ChosenBy):
+                tables[f"model.{name}"] = [each for each, config in chosen.members().items() if _is_model(each, config)]
+    return {table: kinds for table, kinds in tables.items() if kinds}
+
+
+def _is_model(kind: str, config: type[Config]) -> bool:
+    return kind in MODELS and MODELS[kind].Config is config
+
+
+def is_inside_model(key: Key) -> bool:
+    """Whether a key is one of a model inside a model, which the section of that kind lists."""
+    match = re.match(r"model\.kind = '(\w+)' with (model\.\w+)\.kind = '(\w+)'", key.only_for)
+    return match is not None and match[3] in _inner_models(match[1]).get(match[2], ())
 
 
 def _models() -> str:
-    parts = []
     every = {(key.key, key.only_for): key for _, key in recipe_keys() if _table_of(key) == "model"}
-    for kind, model in MODELS.items():
-        tasks = [f"`{task}`" for task in TASKS if task_type(task).fits(model)]
-        own = [key for key in every.values() if key.only_for.split(" with ")[0] == f"model.kind = '{kind}'"]
-        text = escaped((model.__doc__ or "").partition("\n\n")[0])
-        section = f"## {kind}\n\n{text} For {', '.join(tasks)}.\n\n"
-        section += _rows(key for key in own if " with " not in key.only_for)
-        inner: dict[str, list[Key]] = {}
-        for key in own:
-            if " with " in key.only_for and not is_nested(key):
-                inner.setdefault(key.only_for.split(" with ")[1], []).append(key)
-        section += "".join(f"\nWith `{chosen}`:\n\n{_rows(rows)}" for chosen, rows in inner.items())
-        nested: dict[str, list[str]] = {}
-        for place, chosen in dict.fromkeys(
-            pair for key in own for pair in re.findall(r" with ([\w.]+)\.kind = '(\w+)'$", key.only_for)
-        ):
-            if chosen in MODELS and place.count(".") == 1:
-                nested.setdefault(place, []).append(f"[{chosen}](#{chosen.replace('_', '-')})")
-        section += "".join(
-            f"\n`[{place}]` is a model of one of these kinds, with its keys: {', '.join(kinds)}.\n"
-            for place, kinds in nested.items()
-        )
-        parts.append(section)
+    listed = [key for key in every.values() if not is_inside_model(key)]
+    return "\n\n".join(
+        _model(kind, [key for key in listed if f"model.kind = '{kind}'" in key.only_for]) for kind in MODELS
+    )
+
+
+def _model(kind: str, listed: Sequence[Key]) -> str:
+    """The section of a kind of model, with its keys."""
+    tasks = ", ".join(f"`{task}`" for task in TASKS if task_type(task).fits(MODELS[kind]))
+    text = escaped((MODELS[kind].__doc__ or "").partition("\n\n")[0])
+    parts = [f"## {kind}", f"{text} For {tasks}."]
+    for choice in dict.fromkeys(key.only_for.partition(" with ")[2] for key in listed):
+        parts += [f"With `{choice}`:"] if choice else []
+        parts.append(_rows(key for key in listed if key.only_for.partition(" with ")[2] == choice))
+    for place, kinds in _inner_models(kind).items():
+        links = ", ".join(f"[{each}](#{each.replace('_', '-')})" for each in kinds)
+        parts.append(f"`[{place}]` is a model of one of these kinds, with its keys: {links}.")
     return "\n\n".join(parts)
 
 
