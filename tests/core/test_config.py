@@ -376,9 +376,24 @@ def test_written_settings_are_read_back_equal(recipe: Recipe) -> None:
     assert build(Recipe, document(text)) == recipe
 
 
+class Deeper(Config):
+    schedule: Schedule = Schedule(steps=7)
+    """With other defaults than its class."""
+    model: Annotated[Config, ChosenBy("kind", lambda: MODELS)] = Transformer(num_heads=3)
+    """Likewise."""
+
+
+def test_keys_have_what_they_may_hold_and_the_defaults_of_the_table_around_them() -> None:
+    listed = {(key.key, key.only_for): (key.allowed, key.default) for key in keys(Deeper)}
+    assert listed["schedule.steps", ""] == ("a whole number above 0 or 'auto'", 7)
+    assert listed["schedule.factors", ""] == ("a list, each item a number", [])
+    assert listed["model.num_heads", "model.kind = 'transformer'"] == ("a whole number from 1 to 64", 3)
+    assert listed["model.smoothing", "model.kind = 'bigram'"] == ("a number", None)
+
+
 def test_keys_lists_every_key_with_its_docstring() -> None:
     transformer, bigram = "model.kind = 'transformer'", "model.kind = 'bigram'"
-    assert [tuple(key) for key in keys(Recipe)] == [
+    assert [key[:3] for key in keys(Recipe)] == [
         ("seed", "Of every random choice.", ""),
         ("title", "What people call it.", ""),
         ("quick", "Whether to stop early.", ""),

@@ -87,7 +87,7 @@ def _teachers(words: list[str]) -> tuple[list[Path], list[str]]:
 
 
 FAST_DECODER_LAYERS = 2
-"""One layer is a third faster still and has to learn from a worse start (docs/results.md)."""
+"""One layer is a third faster still and has to learn from a worse start (docs/results/translation.md)."""
 
 
 def _fast_keys(teacher: Path) -> dict[str, object]:

@@ -181,6 +181,10 @@ class Key(NamedTuple):
     only_for: str
     """For a key of a table whose class is chosen: the choice, `model.kind = 'bigram'`. Otherwise empty. Choices inside
     a chosen table follow after "with"."""
+    allowed: str
+    """What it may hold, in words."""
+    default: Any
+    """None for a key that must be given, or that is None when it is left out."""
 
 
 Node = Mapping[str, Any]
@@ -210,23 +214,30 @@ class Schema:
             node = self._definitions[node["$ref"].rpartition("/")[2]]
         return {**node, "enum": [node["const"]]} if "const" in node else node
 
-    def keys(self, table: Node | None = None, prefix: str = "", only_for: str = "") -> Iterator[Key]:
-        """Every key of a table, by default of the whole Config, in the order of the fields."""
+    def keys(
+        self, table: Node | None = None, prefix: str = "", only_for: str = "", values: Any = None
+    ) -> Iterator[Key]:
+        """Every key of a table, by default of the whole Config, in the order of the fields.
+
+        `values`: the defaults of this table that the Config around it sets.
+        """
         for name, field in (self._root if table is None else table)["properties"].items():
-            node, key = self._followed(field), prefix + name
+            node, key, default = self._followed(field), prefix + name, _item(values, name)
+            default = field.get("default") if default is None else default
             items = self._followed(node.get("items", {}))
             if "members" in node:
                 for choice, reference in node["members"]:
                     member = self._followed(reference)
                     around = f"{key}." if node["chosen_by"] in member["properties"] else prefix
                     chosen = f"{around}{node['chosen_by']} = {show(choice)}"
-                    yield from self.keys(member, f"{key}.", " with ".join(filter(None, (only_for, chosen))))
+                    own = default if _item(default, node["chosen_by"]) == choice else None
+                    yield from self.keys(member, f"{key}.", " with ".join(filter(None, (only_for, chosen))), own)
             elif "properties" in node:
-                yield from self.keys(node, f"{key}.", only_for)
+                yield from self.keys(node, f"{key}.", only_for, default)
             elif "properties" in items:
                 yield from self.keys(items, f"{key}[].", only_for)
             else:
-                yield Key(key, field.get("description", ""), only_for)
+                yield Key(key, field.get("description", ""), only_for, self._describe(node), default)
 
     def explain(self, error: ErrorDetails, values: Mapping[str, Any]) -> _Problem:
         """Turn an error of pydantic about some values into a message for the person who wrote them."""

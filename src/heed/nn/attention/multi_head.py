@@ -73,7 +73,7 @@ class MultiHeadAttention(_ScaledDotProduct):
     """Multi-head attention as in the Transformer, with one matrix for keys and values.
 
     Weights are initialised as in PyTorch's `nn.Transformer`: post-norm models learn far better from its flatter
-    attention (docs/results.md).
+    attention (docs/results/translation.md).
     """
 
     def __init__(self, d_model: int, num_heads: int, dropout: float = 0.0, bias: bool = True) -> None:

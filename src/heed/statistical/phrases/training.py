@@ -27,7 +27,9 @@ from heed.text.vocabulary import BOS_ID, EOS_ID, PAD_ID
 
 _SEED = 1
 _SMOOTHING = Smoothing("variational", 0.01)
-"""Of the aligner's table: with the collapsed one, phrases have 0.5 BLEU less before tuning (docs/results.md)."""
+"""Of the aligner's table: with the collapsed one, phrases have 0.5 BLEU less before tuning.
+
+Measured in docs/results/translation-models.md."""
 
 
 def estimate_translator(bitext: Bitext, settings: PhraseSettings) -> PhraseTranslator:

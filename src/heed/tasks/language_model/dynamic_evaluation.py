@@ -31,7 +31,7 @@ from heed.nn.contract import Autoregressive, State
 
 STATISTICS_STREAMS, STATISTICS_BATCHES = 100, 100
 """Streams per batch and batches for the mean square of the gradient. Krause et al. read the whole training text; heed
-reads 200,000 tokens (measured in docs/results.md)."""
+reads 200,000 tokens (measured in docs/results/language-models.md)."""
 STEP = 1.0
 """Default of η ‖∇‖², since the size of gradients depends on the model: a Transformer's are four times an LSTM's."""
 CACHE_SEGMENT = 256

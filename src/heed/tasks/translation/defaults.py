@@ -38,7 +38,7 @@ class Size:
     """One vocabulary for both sides, or one for each."""
 
 
-# Quoted names are sections of docs/results.md. On a GPU there is time for more passes, more dropout and larger models.
+# Quoted names are sections of docs/results/. On a GPU there is time for more passes, more dropout and larger models.
 # These values were not measured, except the 4,000 pieces of the first line ("Small corpora: model size, batches,
 # dropout and stopping") and the choice of joint vocabularies, which is the same as on a CPU.
 SIZES = (

@@ -27,7 +27,9 @@ class Thresholds:
     min_pairs: Final = 100
     """Fewer pairs than this, after filtering, stop the training."""
     few_pairs: Final = 10_000
-    """Fewer pairs than this give a weak translator: a warning. Measured with 5,865 and 7,239 (docs/results.md)."""
+    """Fewer pairs than this give a weak translator: a warning. Measured with 5,865 and 7,239 pairs.
+
+    docs/results/low-resource.md has the figures."""
     min_characters: Final = 1000
     """A monolingual text shorter than this stops the training."""
     stop_empty: Final = 0.1

@@ -1,0 +1,1 @@
+"""Extensions of Sphinx for these pages: references from the code, and mathematics without a script."""
