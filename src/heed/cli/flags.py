@@ -46,6 +46,7 @@ class Verb(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Check the options before typer reads them. Raises UsageError."""
+        args = self._with_values(args)
         if not ctx.resilient_parsing and "--help" not in args:
             parser = self.make_parser(ctx)
             parser.ignore_unknown_options = True
@@ -57,6 +58,14 @@ class Verb(TyperCommand):
                 self._refuse_unknown(words, has_recipe_keys=ctx.ignore_unknown_options)
             _refuse_repeated(options, is_train=self.name == "train")
         return super().parse_args(ctx, args)
+
+    def _with_values(self, args: list[str]) -> list[str]:
+        """Give an option whose value may be left out, which its metavar in brackets says, an empty one."""
+        names = [name for p in self.params for name in p.opts if str(getattr(p, "metavar", "")).startswith("[")]
+        return [
+            f"{word}=" if word in names and (following is None or following.startswith("-")) else word
+            for word, following in zip(args, [*args[1:], None], strict=True)
+        ]
 
     def _refuse_unknown(self, words: Sequence[str], has_recipe_keys: bool) -> None:
         """`has_recipe_keys`: an option with a dot in its name is the key of a recipe."""
