@@ -8,7 +8,9 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -21,7 +23,8 @@ from toy import WORDS, prepared, trainer_of, unchecked_shapes
 
 from heed.core.environment import keep_ray_private
 
-pytest.importorskip("ray", reason="needs Ray: pip install 'heed[ray]'")
+# Ray is imported by the fixture, after the environment is set.
+pytestmark = pytest.mark.skipif(find_spec("ray") is None, reason="needs Ray: pip install 'heed[ray]'")
 
 TESTS = Path(__file__).resolve().parent.parent
 QUICK = {"health_check_initial_delay_ms": 500, "health_check_period_ms": 500, "health_check_failure_threshold": 3}
@@ -84,6 +87,23 @@ def wait_until(condition: Callable[[], bool]) -> None:
     while not condition():
         assert time.monotonic() < deadline, "it does not happen"
         time.sleep(0.02)
+
+
+def listening_addresses(session: str) -> set[str]:
+    """The addresses on which the processes of a session of Ray listen, as the system writes them."""
+    sockets = set()
+    for process in Path("/proc").iterdir():
+        with suppress(OSError):
+            if process.name.isdigit() and session.encode() in (process / "cmdline").read_bytes():
+                sockets |= {str(file.readlink()) for file in (process / "fd").iterdir()}
+    rows = [line.split() for name in ("tcp", "tcp6") for line in Path(f"/proc/net/{name}").read_text().splitlines()[1:]]
+    return {row[1].partition(":")[0] for row in rows if row[3] == "0A" and f"socket:[{row[9]}]" in sockets}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_a_cluster_of_this_machine_listens_on_the_loopback_interface_alone(nodes: Nodes) -> None:
+    found = listening_addresses(nodes.cluster.head_node.get_session_dir_path())
+    assert found and found <= {"0100007F", "0000000000000000FFFF00000100007F", "00000000000000000000000001000000"}
 
 
 def test_a_killed_worker_a_killed_driver_and_a_killed_node_lose_and_double_no_row(

@@ -14,6 +14,7 @@ from __future__ import annotations
 import io
 import logging
 import signal
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, redirect_stdout, suppress
 from types import TracebackType
@@ -27,6 +28,10 @@ RETRIES = 5
 """Workers that may be lost over one task."""
 AHEAD = 2
 """Tasks that are submitted for each that can run, so that none waits for the driver; the others are not yet begun."""
+LOOK = 5.0
+"""Seconds between looks at the size of the cluster, which nodes join and leave."""
+PAUSE = 0.02
+"""Seconds between looks at tasks that have not ended."""
 
 Key = TypeVar("Key")
 
@@ -101,23 +106,28 @@ class Cluster:
         common = {name: self._ray.put(value) for name, value in shared.items()}
         waiting = iter(tasks.items())
         running: dict[Any, Key] = {}
+        most, looked = 0, float("-inf")
         while True:
-            room = AHEAD * self._at_once(num_cpus, num_gpus) - len(running)
-            for key, arguments in (each for _, each in zip(range(room), waiting, strict=False)):
+            if time.monotonic() > looked + LOOK:
+                most, looked = AHEAD * self._at_once(num_cpus, num_gpus), time.monotonic()
+            for _, (key, arguments) in zip(range(most - len(running)), waiting, strict=False):
                 running[remote.remote(**arguments, **common)] = key
             if not running:
                 return
-            ended, _ = self._ray.wait(list(running), timeout=10.0)  # new nodes are noticed, too
+            # Ray's own waiting turns a signal into another exit code.
+            ended, _ = self._ray.wait(list(running), num_returns=len(running), timeout=0)
+            if not ended:
+                time.sleep(PAUSE)
             for reference in ended:
                 key = running.pop(reference)
                 try:
                     yield key, self._ray.get(reference)
                 except self._ray.exceptions.RayError as error:
-                    reason = str(error).strip().split("\n")[-1]
-                    raise HeedError(
-                        f"{key} could not be computed, although it was tried {RETRIES + 1} times where a worker was "
-                        f"lost: {reason} The same command continues."
-                    ) from error
+                    failed = isinstance(error, self._ray.exceptions.RayTaskError)
+                    reason = (
+                        str(error).strip().split("\n")[-1] if failed else f"{RETRIES + 1} workers were lost over it"
+                    )
+                    raise HeedError(f"{key}: {reason}. The same command continues with what is left.") from error
 
     def _total(self, resource: str) -> float:
         return float(self._ray.cluster_resources().get(resource, 0))
