@@ -227,22 +227,27 @@ def test_a_corpus_is_translated_as_lines_are(run: Path, tmp_path: Path) -> None:
 
 def test_pairs_are_scored_embedded_and_predicted_as_lines_are(run: Path, tmp_path: Path) -> None:
     sides = dict(zip(("src", "tgt"), map(list, zip(*pairs(30, seed=9), strict=True)), strict=True))
-    path, src = write_table(tmp_path / "in.parquet", **sides), write_lines(tmp_path / "src", sides["src"])
-    text = "".join(f"{line}\n" for line in sides["tgt"])
+    text, src = "".join(f"{line}\n" for line in sides["tgt"]), write_lines(tmp_path / "src", sides["src"])
+    nothing = [None] * 10  # a part without any text
+    path = write_table(tmp_path / "in.parquet", src=sides["src"] + nothing, tgt=sides["tgt"] + nothing)
     words = ("--input", path, "--column", "tgt")
     on_corpus("score", run, *words, "--src-column", "src", output=tmp_path / "scored")
-    scores = results(tmp_path / "scored")["log_prob"]
+    *scores, last = results(tmp_path / "scored")["log_prob"]
+    assert [last, *(scores.pop() for _ in range(9))] == nothing
     lines = call("score", run, "--src", src, stdin=text).lines
     assert scores == pytest.approx([float(line) for line in lines], abs=1e-3)  # batches of other lines round otherwise
     on_corpus("embed", run, *words, "--pooling", "max", output=tmp_path / "embedded")
     vectors = np.load(io.BytesIO(call("embed", run, "--pooling", "max", stdin=text).stdout))
-    np.testing.assert_allclose(results(tmp_path / "embedded")["vector"], vectors, rtol=1e-4, atol=1e-6)
+    found = results(tmp_path / "embedded")["vector"]
+    np.testing.assert_allclose(found[:30], vectors, rtol=1e-4, atol=1e-6)
+    assert found[30:] == nothing
     on_corpus("predict", run, *words, "--top", 2, "--probabilities", output=tmp_path / "predicted")
     rows = results(tmp_path / "predicted")
     assert list(rows)[2:] == ["prediction", "probability", "prediction2", "probability2"]
     lines = call("predict", run, "--top", 2, stdin=text).lines
-    found = zip(rows["prediction"], rows["prediction2"], strict=True)
-    assert ["\t".join(answer for answer in answers if answer is not None) for answers in found] == lines
+    found = list(zip(rows["prediction"], rows["prediction2"], strict=True))
+    assert ["\t".join(answer for answer in answers if answer is not None) for answers in found[:30]] == lines
+    assert found[30:] == [(None, None)] * 10
 
 
 @pytest.mark.parametrize(

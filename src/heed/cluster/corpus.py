@@ -154,7 +154,7 @@ def _distribute(work: Work, todo: Sequence[Part], folder: Path, cluster: Any, do
 
 
 def _require_all(parts: Sequence[Part], folder: Path) -> None:
-    """Raise HeedError unless there are results for every row, and nothing else."""
+    """Raise HeedError unless there is one result for every row."""
     for part in parts:
         rows = count_rows(folder / part.name)
         if rows != part.num_rows:
