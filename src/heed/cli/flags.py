@@ -16,6 +16,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, Field, fields, is_dataclass
 from functools import wraps
+from itertools import zip_longest
 from typing import Annotated, Any, cast, get_type_hints
 
 import typer
@@ -64,7 +65,7 @@ class Verb(TyperCommand):
         names = [name for p in self.params for name in p.opts if str(getattr(p, "metavar", "")).startswith("[")]
         return [
             f"{word}=" if word in names and (following is None or following.startswith("-")) else word
-            for word, following in zip(args, [*args[1:], None], strict=True)
+            for word, following in zip_longest(args, args[1:])
         ]
 
     def _refuse_unknown(self, words: Sequence[str], has_recipe_keys: bool) -> None:

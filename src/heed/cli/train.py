@@ -64,7 +64,7 @@ class DataFlags:
     valid_pairs: Annotated[str | None, typer.Option(help="Validation pairs in one file.")] = None
     valid_text: Annotated[str | None, typer.Option(help="Validation text for a language model.")] = None
     conll: Annotated[str | None, typer.Option(help="CoNLL file: a token a line with its tags in columns.")] = None
-    valid_conll: Annotated[str | None, typer.Option(help="Validation CoNLL file (default: held-out sentences).")] = None
+    valid_conll: Annotated[str | None, typer.Option(help="Validation CoNLL file (default: held out).")] = None
     token_column: TokenColumn = None
     tag_column: TagColumn = None
     mark_column: MarkColumn = None
@@ -129,9 +129,7 @@ class RunFlags:
     resume: Annotated[Path | None, typer.Option(metavar="RUN", help="Continue this run; may set new limits.")] = None
     strict: Annotated[bool, typer.Option("--strict", help="With --resume: refuse a damaged checkpoint.")] = False
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the run in --out.")] = False
-    restartable: Annotated[
-        bool, typer.Option("--restartable", help="Continue the run in --out if it has a checkpoint, else replace it.")
-    ] = False  # fmt: skip
+    restartable: Annotated[bool, typer.Option("--restartable", help="Continue the run in --out, or start it.")] = False
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and expected time, then stop.")] = False
     force: Annotated[bool, typer.Option("--force", help="Train in spite of errors of the data doctor.")] = False
 
