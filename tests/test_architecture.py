@@ -43,6 +43,7 @@ LINES = """
     api
     compress inspect export memory
     documents
+    cluster
     tasks.member
     serve
     cli heed
@@ -59,6 +60,7 @@ FORBIDDEN = {
     "text": ["torch"],
     "images": ["torch"],
     "metrics": ["torch"],
+    "cluster": ["torch"],
     "statistical": ["torch"],
     "nn": ["heed.text", "heed.recipe"],
     "decoding": ["heed.models"],  # any model that keeps the contract
@@ -67,7 +69,7 @@ FORBIDDEN = {
 
 TASK_FOLDERS = [path.name for path in (SRC / "heed" / "tasks").iterdir() if (path / "__init__.py").is_file()]
 
-HEAVY = ["torch", "numpy", "sacrebleu", "tokenizers", "transformers", "pyarrow", "matplotlib"]
+HEAVY = ["torch", "numpy", "sacrebleu", "tokenizers", "transformers", "pyarrow", "matplotlib", "ray"]
 
 
 def module_name(path: Path) -> str:
@@ -229,6 +231,9 @@ OPENERS = {
     "heed.serve.auth": {"read_text": "keys that the user names"},
     "heed.serve.apis.operations": {"read_bytes": "a file of the package"},
     "heed.cli.main": {"open": "the null device"},
+    "heed.cluster.corpus": {
+        "atomic_write": "results in a folder of their own", "read_bytes": "the same", "open": "loads a run",
+    },
     "heed.documents.isolated": {"open": "a fact about the process"},
     "heed.cli.align": {"atomic_write": "a page that the user names"},
     "heed.cli.report": {"atomic_write": "a page that the user names"},
@@ -363,6 +368,7 @@ def test_heavy_packages_are_not_imported_for_help_or_documents(program: str) -> 
 
 NAMED_ELSEWHERE = {
     "heed.cli.demo": "trains one translator",
+    "heed.cli.translate": "a column of its results is called `translation`",
     "heed.cli.train": "lists the choices of --task without importing the tasks",
     "heed.cli.output": "a key of its JSON is `translation`",
     "heed.documents.tables": "a heading may be `translation`",

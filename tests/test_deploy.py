@@ -5,6 +5,7 @@ from __future__ import annotations
 import configparser
 import re
 import shlex
+import subprocess
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -99,6 +100,55 @@ def test_the_unit_has_no_rights_and_time_to_finish() -> None:
     assert service["CapabilityBoundingSet"] == ""
     assert {service[name] for name in ("DynamicUser", "NoNewPrivileges", "PrivateTmp", "ProtectHome")} == {"yes"}
     assert service["ProtectSystem"] == "strict"
+
+
+def torchrun_commands() -> dict[str, list[str]]:
+    """The words after `torchrun` in the recipes of trainings on several machines."""
+    [job] = (each for each in yaml.safe_load_all((DEPLOY / "kubernetes.yaml").read_text()) if each["kind"] == "Job")
+    [container] = job["spec"]["template"]["spec"]["containers"]
+    assert container["command"] == ["torchrun"]
+    script = re.sub(r"\\\n", " ", (DEPLOY / "slurm.sbatch").read_text())
+    [line] = re.findall(r"^srun .*? torchrun (.*) &$", script, re.MULTILINE)
+    return {"kubernetes.yaml": container["args"], "slurm.sbatch": shlex.split(line)}
+
+
+@pytest.mark.parametrize("file", ["kubernetes.yaml", "slurm.sbatch"])
+def test_trainings_on_several_machines_are_restarted_with_options_that_exist(file: str) -> None:
+    from torch.distributed.run import get_args_parser
+
+    from heed.cli.main import app
+
+    words = torchrun_commands()[file]
+    place = words.index("-m")
+    assert words[place : place + 3] == ["-m", "heed", "train"] and "--restartable" in words[place:]
+    options = get_args_parser().parse_args([re.sub(r"\$\S+", "2", word) for word in words[:place]] + ["script"])
+    assert options.max_restarts and options.rdzv_backend == "c10d" and options.shutdown_timeout >= 60
+    command: Any = get_command(app)
+    known = {option for parameter in command.get_command(None, "train").params for option in parameter.opts}
+    assert {word.partition("=")[0] for word in words[place + 3 :] if word.startswith("--")} <= known
+
+
+def test_the_script_for_slurm_is_valid_and_leaves_time_to_save() -> None:
+    script = DEPLOY / "slurm.sbatch"
+    checked = subprocess.run(["bash", "-n", str(script)], capture_output=True, text=True, check=False)
+    assert (checked.returncode, checked.stderr) == (0, "")
+    [seconds] = re.findall(r"^#SBATCH --signal=B:TERM@(\d+)$", script.read_text(), re.MULTILINE)
+    [patience] = re.findall(r"--shutdown-timeout=(\d+)", script.read_text())
+    assert int(seconds) > int(patience)
+
+
+def test_pods_that_train_have_no_rights_and_meet_at_the_first() -> None:
+    service, job = yaml.safe_load_all((DEPLOY / "kubernetes.yaml").read_text())
+    pod = job["spec"]["template"]["spec"]
+    [container] = pod["containers"]
+    name = job["metadata"]["name"]
+    assert job["spec"]["completionMode"] == "Indexed" and job["spec"]["completions"] == job["spec"]["parallelism"]
+    assert service["spec"]["selector"] == {"job-name": name} and pod["subdomain"] == service["metadata"]["name"]
+    assert f"--rdzv-endpoint={name}-0.{pod['subdomain']}:29400" in container["args"]
+    assert pod["securityContext"]["runAsNonRoot"] and container["securityContext"]["readOnlyRootFilesystem"]
+    assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+    [patience] = [int(word.split("=")[1]) for word in container["args"] if word.startswith("--shutdown-timeout=")]
+    assert pod["terminationGracePeriodSeconds"] > patience
 
 
 def test_the_citation_names_this_version() -> None:

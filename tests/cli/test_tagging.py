@@ -61,7 +61,7 @@ def test_gold_tags_tabs_comments_and_one_column_are_kept(folder: Path) -> None:
 
 def test_sentences_are_split_into_words(folder: Path) -> None:
     result = call("predict", folder / "run", stdin="Ann met a1 Oslo!\n\nDan Lee left the2 Rome.\n")
-    assert "reading sentences, one a line (--input conll reads a token a line)" in result.err
+    assert "reading sentences, one a line (--input-as conll reads a token a line)" in result.err
     first, empty, second, *_ = result.out.split("\n\n")
     assert first.split("\n") == ["Ann\tI-PER", "met\tO", "a1\tO", "Oslo\tI-LOC", "!\tO"]
     assert (empty + second).strip().split("\n")[:2] == ["Dan\tI-PER", "Lee\tI-PER"]
@@ -178,7 +178,7 @@ def test_broken_spans_and_unknown_schemes_train(tmp_path: Path) -> None:
 
 
 def test_ragged_rows_on_stdin_are_reported_after_the_sentences_before_them(folder: Path) -> None:
-    result = call("predict", folder / "run", "--input", "conll", stdin="Ann NNP\nmet VB\n\nx y z\n")
+    result = call("predict", folder / "run", "--input-as", "conll", stdin="Ann NNP\nmet VB\n\nx y z\n")
     assert result.code == 65 and "standard input:4: the row has 3 columns ('x y z'), the rows before it 2" in result.err
 
 

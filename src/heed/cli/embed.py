@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Literal
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from heed.cli.cluster import ClusterFlags, refuse_with_ray
 from heed.cli.options import BadBytes, Compute, Json, Quiet, RunFolder
 
 if TYPE_CHECKING:
@@ -26,6 +29,7 @@ def embed(
     per_token: Annotated[
         bool, typer.Option("--per-token", help="JSON lines with the tokens of each text and their vectors.")
     ] = False,
+    cluster: ClusterFlags,
     errors: BadBytes = "strict",
     compute: Compute,
     quiet: Quiet = False,
@@ -35,7 +39,7 @@ def embed(
     Writes a float32 array of NumPy's format (.npy), a row for each line in order. Word vectors give the mean of the
     vectors of a line's known words, translators and masked language models the features of their encoder, language
     models their features after each token, classifiers and taggers those of their reader. A line without a known word
-    has zeros.
+    has zeros. With --ray, a corpus is read, whose results are Parquet files with the column `vector`.
 
     Examples:
 
@@ -44,7 +48,15 @@ def embed(
       heed embed runs/en-de --pooling max < in.txt > vectors.npy
 
       heed embed runs/gpt --per-token < in.txt > vectors.jsonl
+
+      heed embed runs/vectors --ray --input 'corpus/*.parquet' --output vectors
     """
+    if cluster.is_used:
+        refuse_with_ray({"--per-token": per_token})
+        folder = run.absolute()
+        opening = partial(_open_corpus, folder, pooling)
+        cluster.run("embed", opening, {"--pooling": pooling}, compute, [folder], errors, quiet)
+        return
     from heed.cli.stdio import groups_as_they_come
 
     loaded = compute.load(run)
@@ -54,6 +66,21 @@ def embed(
         _write_tokens(loaded, groups)
     else:
         _write_array(loaded, groups, pooling)
+
+
+def _open_corpus(run: Path, pooling: PoolingKind, compute: Compute) -> Callable[..., Mapping[str, Any]]:
+    """What embeds the texts of a corpus in a worker."""
+    import pyarrow
+
+    loaded = compute.load(run)
+    loaded.require("embed")
+    size = loaded.embed("").shape[0]
+
+    def embedded(texts: Sequence[str]) -> Mapping[str, Any]:
+        vectors = loaded.embed(texts, pooling)
+        return {"vector": pyarrow.FixedSizeListArray.from_arrays(pyarrow.array(vectors.reshape(-1)), size)}
+
+    return embedded
 
 
 def _write_array(predictor: Predictor, groups: Iterator[list[str]], pooling: PoolingKind) -> None:

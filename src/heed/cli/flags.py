@@ -16,6 +16,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, Field, fields, is_dataclass
 from functools import wraps
+from itertools import zip_longest
 from typing import Annotated, Any, cast, get_type_hints
 
 import typer
@@ -46,6 +47,7 @@ class Verb(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Check the options before typer reads them. Raises UsageError."""
+        args = self._with_values(args)
         if not ctx.resilient_parsing and "--help" not in args:
             parser = self.make_parser(ctx)
             parser.ignore_unknown_options = True
@@ -57,6 +59,14 @@ class Verb(TyperCommand):
                 self._refuse_unknown(words, has_recipe_keys=ctx.ignore_unknown_options)
             _refuse_repeated(options, is_train=self.name == "train")
         return super().parse_args(ctx, args)
+
+    def _with_values(self, args: list[str]) -> list[str]:
+        """Give an option whose value may be left out, which its metavar in brackets says, an empty one."""
+        names = [name for p in self.params for name in p.opts if str(getattr(p, "metavar", "")).startswith("[")]
+        return [
+            f"{word}=" if word in names and (following is None or following.startswith("-")) else word
+            for word, following in zip_longest(args, args[1:])
+        ]
 
     def _refuse_unknown(self, words: Sequence[str], has_recipe_keys: bool) -> None:
         """`has_recipe_keys`: an option with a dot in its name is the key of a recipe."""

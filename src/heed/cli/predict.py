@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from heed.cli.cluster import ClusterFlags, refuse_with_ray
 from heed.cli.options import BadBytes, Compute, Json, Quiet, RunFolder
 from heed.core.errors import UsageError
 
@@ -28,11 +30,14 @@ def predict(
     json_lines: Json = False,
     input_as: Annotated[
         Literal["auto", "conll", "text"],
-        typer.Option("--input", help="For taggers: tokens, one a line (conll), or sentences (text).", metavar="KIND"),
+        typer.Option(
+            "--input-as", help="For taggers: tokens, one a line (conll), or sentences (text).", metavar="KIND"
+        ),
     ] = "auto",
     table: Annotated[
         Path | None, typer.Option(metavar="F", help="Answer the rows of a table instead, and print it with them.")
     ] = None,
+    cluster: ClusterFlags,
     errors: BadBytes = "strict",
     compute: Compute,
     quiet: Quiet = False,
@@ -43,6 +48,7 @@ def predict(
     Taggers read CoNLL files, to whose rows they add a column of tags, or plain sentences. The texts of a pair, and a
     question and the text with its answer, are separated by a tab. With --table, the rows of a table are printed with
     columns for the answers and their probabilities. The name of an image and a tab come before its captions.
+    With --ray, a corpus is read, whose results are Parquet files with the column `prediction`.
 
     Examples:
 
@@ -57,7 +63,18 @@ def predict(
       heed predict runs/answers --json < questions.tsv
 
       heed predict runs/captions --images photos.tar
+
+      heed predict runs/topics --ray --input 'corpus/*.parquet' --output predicted
     """
+    if cluster.is_used:
+        refuse_with_ray({
+            "--images": images, "--table": table, "--json": json_lines, "--input-as": input_as != "auto",
+        })  # fmt: skip
+        folder = run.absolute()
+        opening = partial(_open_corpus, folder, top, probabilities)
+        settings = {"--top": top, "--probabilities": probabilities}
+        cluster.run("predict", opening, settings, compute, [folder], errors, quiet)
+        return
     from heed.cli.stdio import flush, groups_as_they_come, write_line
     from heed.decoding.hypothesis import single_spaced
 
@@ -91,6 +108,27 @@ def predict(
             plain = _plain(answers, probabilities)
             write_line(_record(line, answers, loaded.attend(line)) if json_lines else plain)
         flush()
+
+
+def _open_corpus(run: Path, top: int, probabilities: bool, compute: Compute) -> Callable[..., Mapping[str, Any]]:
+    """What answers the texts of a corpus in a worker."""
+    import pyarrow
+
+    loaded = compute.load(run)
+    loaded.require("predict")
+
+    def predicted(texts: Sequence[str]) -> Mapping[str, Any]:
+        answers = loaded.predict(texts, top)
+        columns = {}
+        for place in range(top):
+            found = [each[place] if place < len(each) else None for each in answers]
+            suffix = str(place + 1) if place else ""
+            columns[f"prediction{suffix}"] = pyarrow.array([a and a.text for a in found], pyarrow.string())
+            if probabilities:
+                columns[f"probability{suffix}"] = pyarrow.array([a and a.probability for a in found], pyarrow.float64())
+        return columns
+
+    return predicted
 
 
 def _plain(answers: Sequence[Prediction], with_probabilities: bool) -> str:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from heed.cli.cluster import ClusterFlags, refuse_with_ray
 from heed.cli.options import BadBytes, Compute, Json, Quiet, RunFolder, Tag
 from heed.core.errors import DataError, UsageError
 from heed.core.progress import message
@@ -25,6 +27,8 @@ def score(
     src: Annotated[Path | None, typer.Option(help="Source of each line, for a translation run.")] = None,
     tag: Tag = None,
     json_lines: Json = False,
+    cluster: ClusterFlags,
+    src_column: Annotated[str | None, typer.Option(help="With --ray: the column of the sources.")] = None,
     errors: BadBytes = "strict",
     compute: Compute,
     quiet: Quiet = False,
@@ -32,14 +36,26 @@ def score(
     """Print the log-probability (in nats) of each line of stdin.
 
     Perplexities and bits per byte of the whole text go to stderr. A language model reads the lines as in training:
-    each separately, or all as one text.
+    each separately, or all as one text. With --ray, a corpus is scored into Parquet files, which get the columns
+    `log_prob` and `num_tokens`.
 
     Examples:
 
       heed score runs/bigram < text.txt
 
       heed score runs/en-de --src in.en < out.de
+
+      heed score runs/en-de --ray --input 'pairs/*.parquet' --column de --src-column en --output scored
     """
+    if cluster.is_used:
+        refuse_with_ray({"--src": src, "--json": json_lines})
+        folder = run.absolute()
+        opening = partial(_open_corpus, folder, tag, src_column is not None)
+        columns = [] if src_column is None else [src_column]
+        cluster.run("score", opening, {"--tag": tag}, compute, [folder], errors, quiet, columns)
+        return
+    if src_column is not None:
+        raise UsageError("--src-column needs --ray.")
     from heed.cli.stdio import flush, groups_as_they_come, write_line
     from heed.decoding.scoring import prefix_of
     from heed.metrics import score_likelihoods
@@ -74,6 +90,28 @@ def score(
         how = scorer.signature if scorer else ""
         for measure in score_likelihoods([total], intervals=0, how=how, prefix=prefix_of(how)).values():
             message(measure.render(), quiet)
+
+
+def _open_corpus(run: Path, tag: str | None, has_sources: bool, compute: Compute) -> Callable[..., Mapping[str, Any]]:
+    """What scores the texts of a corpus in a worker."""
+    import pyarrow
+
+    loaded = compute.load(run, tag=tag)
+    loaded.require("score")
+    if loaded.can("translate") != has_sources:
+        needs = "needs --src-column NAME" if loaded.can("translate") else "has no sources: leave out --src-column"
+        raise UsageError(f"{run} {needs}.")
+    if not has_sources and getattr(loaded.run.recipe.data, "text_as", "lines") != "lines":
+        raise UsageError(f"{run} reads all lines as one text, which cannot be scored in parts: leave out --ray.")
+
+    def scored(texts: Sequence[str], sources: Sequence[str] | None = None) -> Mapping[str, Any]:
+        tokens = loaded.score(texts, sources)
+        return {
+            "log_prob": pyarrow.array([each.log_prob for each in tokens], pyarrow.float64()),
+            "num_tokens": pyarrow.array([len(each.ids) for each in tokens], pyarrow.int64()),
+        }
+
+    return scored
 
 
 def _sources_of(sources: Iterator[str], lines: list[str], num_before: int, src: Path | None) -> list[str]:

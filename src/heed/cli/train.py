@@ -64,7 +64,7 @@ class DataFlags:
     valid_pairs: Annotated[str | None, typer.Option(help="Validation pairs in one file.")] = None
     valid_text: Annotated[str | None, typer.Option(help="Validation text for a language model.")] = None
     conll: Annotated[str | None, typer.Option(help="CoNLL file: a token a line with its tags in columns.")] = None
-    valid_conll: Annotated[str | None, typer.Option(help="Validation CoNLL file (default: held-out sentences).")] = None
+    valid_conll: Annotated[str | None, typer.Option(help="Validation CoNLL file (default: held out).")] = None
     token_column: TokenColumn = None
     tag_column: TagColumn = None
     mark_column: MarkColumn = None
@@ -132,6 +132,7 @@ class RunFlags:
     resume: Annotated[Path | None, typer.Option(metavar="RUN", help="Continue this run; may set new limits.")] = None
     strict: Annotated[bool, typer.Option("--strict", help="With --resume: refuse a damaged checkpoint.")] = False
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the run in --out.")] = False
+    restartable: Annotated[bool, typer.Option("--restartable", help="Continue the run in --out, or start it.")] = False
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and expected time, then stop.")] = False
     force: Annotated[bool, typer.Option("--force", help="Train in spite of errors of the data doctor.")] = False
 
@@ -205,12 +206,14 @@ def train(
     if new_vocabulary and (run.init is None or run.tokenizer_of is not None):
         raise UsageError("--init-vocabulary new needs --init RUN, and cannot be combined with --tokenizer-of.")
     _check_parts(run)
+    if run.restartable and run.overwrite:
+        raise UsageError("--restartable continues the run in --out, which --overwrite removes: leave out one of them.")
     options = TrainOptions(
-        run.out or Path(), run.overwrite, run.force, run.init, device, quiet, run.tokenizer_of, new_vocabulary,
-        run.init_parts, run.init_backward,
+        run.out or Path(), run.overwrite or run.restartable, run.force, run.init, device, quiet, run.tokenizer_of,
+        new_vocabulary, run.init_parts, run.init_backward,
     )  # fmt: skip
     use_threads(threads)
-    run_training(recipe, keys, options, run.dry_run)
+    run_training(recipe, keys, options, run.dry_run, run.restartable)
 
 
 def _check_parts(run: RunFlags) -> None:
@@ -268,15 +271,24 @@ def _parts_of(recipe: Path | None) -> list[object]:
     return parts if isinstance(parts, list) else [parts]
 
 
-def run_training(recipe: Path | None, overrides: dict[str, object], options: TrainOptions, dry_run: bool) -> None:
-    """Plan and carry out a training on all ranks, and print how it ended."""
-    from heed.execute import follow
+def run_training(
+    recipe: Path | None, overrides: dict[str, object], options: TrainOptions, dry_run: bool, restartable: bool = False
+) -> None:
+    """Plan and carry out a training on all ranks, and print how it ended.
+
+    `restartable`: if the run has a checkpoint, continue from it instead.
+    """
+    from heed.execute import follow, resume
     from heed.nn.device import choose_device
+    from heed.training.checkpoints import list_checkpoints
     from heed.training.ranks import joined
 
     outcome = None
     with joined(choose_device(options.device)) as ranks:
-        if ranks.is_first:
+        checkpoints = list_checkpoints(options.out / "checkpoints") if restartable and not dry_run else []
+        if any(ranks.highest(len(checkpoints))):
+            outcome = resume(options, ranks=ranks)
+        elif ranks.is_first:
             outcome = _lead(recipe, overrides, options, dry_run, ranks)
         elif not dry_run:
             outcome = follow(options, ranks)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from heed.cli.cluster import ClusterFlags, changes_of, refuse_with_ray, with_whole_paths
 from heed.cli.flags import given
 from heed.cli.options import (
     BadBytes,
@@ -17,6 +19,7 @@ from heed.cli.options import (
     Compute,
     Glossary,
     Json,
+    OnBadBytes,
     Quiet,
     Seed,
     search_options,
@@ -28,7 +31,7 @@ if TYPE_CHECKING:
     from heed.cli.constraints import InputLines
     from heed.decoding.hypothesis import Hypothesis
     from heed.decoding.line_translator import LineTranslator
-    from heed.decoding.options import SearchOptions
+    from heed.decoding.options import Constraints, SearchOptions
     from heed.text.sentences import Piece
 
 Words = Annotated[list[str], typer.Argument(metavar="RUN", help="A run folder, made by heed train.")]
@@ -123,6 +126,7 @@ def translate(
     constraints: ConstraintFlags,
     combination: FusionFlags,
     layout: OutputFlags,
+    cluster: ClusterFlags,
     errors: BadBytes = "strict",
     compute: Compute,
     quiet: Quiet = False,
@@ -131,52 +135,116 @@ def translate(
 
     Each line is translated as it comes, in order. --nbest prints `line ||| text ||| logprob= -1.23 ||| score` for each
     hypothesis. --paragraphs restores the white space between sentences. Any key of [decoding] in the run's recipe.toml
-    is an option too: --decoding.max_ratio=1.5.
+    is an option too: --decoding.max_ratio=1.5. With --ray, a corpus is translated into Parquet files, which get the
+    column `translation`.
 
     Examples:
 
       heed translate runs/en-de < in.txt > out.txt
 
       echo "A dog runs." | heed translate runs/en-de --glossary terms.tsv --json
-    """
-    from heed.cli.constraints import InputLines, read_ban
-    from heed.cli.output import TranslationOutput
-    from heed.cli.stdio import groups_as_they_come
-    from heed.decoding.sentences import split_if_long, split_sentences
 
+      heed translate runs/en-de --ray --input 'corpus/*.parquet' --output translated
+    """
     if constraints.json_input and constraints.prefix_file is not None:
         raise UsageError("--json-input and --prefix-file both give prefixes: leave out --prefix-file.")
-    names, keys = split_words(words)
-    loaded = combination.load(_only_run(names), compute, layout.alignment)
-    if loaded.not_usable:
-        warn(f"{loaded.folder}: {loaded.not_usable}.", quiet)
-    changes = merge_keys(keys, search.keys())
-    options = search_options(loaded.decoding, changes)
-    banned = read_ban(constraints.ban or (), constraints.ban_file, errors)
-    options = search_options(options, {"ban": (*options.ban, *banned)})
-    _check(options, changes, constraints, layout)
-    reader = InputLines(
-        constraints.json_input, constraints.prefix_file, constraints.glossary, loaded.data.normaliser.apply, errors
-    )
-    translator = loaded.line_translator(with_tokens=layout.json_lines or layout.scores or options.nbest > 1)
-    translator.require_allowed(options.ban, reader.target_terms)
-    output = TranslationOutput(loaded, options.nbest, layout.json_lines, layout.scores, layout.alignment)
-    for number, (sources, required) in enumerate(reader.read(groups_as_they_come(errors))):
-        prefixes = [constraint.prefix for constraint in required or ()]
+    if cluster.is_used:
+        _translate_corpus(words, search, constraints, combination, layout, cluster, errors, compute, quiet)
+        return
+    from heed.cli.output import TranslationOutput
+    from heed.cli.stdio import groups_as_they_come
+
+    lines = _Lines(words, search, constraints, combination, layout, errors, quiet, compute)
+    output = TranslationOutput(lines.loaded, lines.options.nbest, layout.json_lines, layout.scores, layout.alignment)
+    for number, (sources, required) in enumerate(lines.reader.read(groups_as_they_come(errors))):
         if number == 0:
-            loaded.check_input(sources, quiet)
+            lines.loaded.check_input(sources, quiet)
             _warn_about_placeholders(sources, quiet)
-        if layout.paragraphs:
-            language = loaded.data.src_lang or None
-            count = translator.num_source_tokens
+        prefixes = [constraint.prefix for constraint in required or ()]
+        output.write(sources, lines.translated(sources, required), prefixes)
+
+
+class _Lines:
+    """A loaded run and the options of a call, which translate lines."""
+
+    def __init__(
+        self, words: Sequence[str], search: SearchFlags, constraints: ConstraintFlags, combination: FusionFlags,
+        layout: OutputFlags, errors: OnBadBytes, quiet: bool, compute: Compute,
+    ) -> None:  # fmt: skip
+        """Raises UsageError for options that cannot be combined."""
+        from heed.cli.constraints import InputLines, read_ban
+
+        names, keys = split_words(words)
+        self.loaded = combination.load(_only_run(names), compute, layout.alignment)
+        if self.loaded.not_usable:
+            warn(f"{self.loaded.folder}: {self.loaded.not_usable}.", quiet)
+        changes = merge_keys(keys, search.keys())
+        options = search_options(self.loaded.decoding, changes)
+        banned = read_ban(constraints.ban or (), constraints.ban_file, errors)
+        self.options = search_options(options, {"ban": (*options.ban, *banned)})
+        _check(self.options, changes, constraints, layout)
+        self.reader = InputLines(
+            constraints.json_input, constraints.prefix_file, constraints.glossary, self.loaded.data.normaliser.apply,
+            errors,
+        )  # fmt: skip
+        with_tokens = layout.json_lines or layout.scores or self.options.nbest > 1
+        self.translator: LineTranslator = self.loaded.line_translator(with_tokens=with_tokens)
+        self.translator.require_allowed(self.options.ban, self.reader.target_terms)
+        self._paragraphs = layout.paragraphs
+        self._has_glossary = constraints.glossary is not None
+
+    def translated(self, sources: Sequence[str], required: Sequence[Constraints] | None) -> list[Hypothesis]:
+        """The hypotheses of some lines. `required`: the constraints of each, if there are any."""
+        from heed.decoding.sentences import split_if_long, split_sentences
+
+        count = self.translator.num_source_tokens
+        prefixes = [constraint.prefix for constraint in required or ()]
+        if self._paragraphs:
+            language = self.loaded.data.src_lang or None
             pieces = [split_sentences(line, count, language=language) for line in sources]
-            hypotheses = _by_sentence(translator, pieces, reader, prefixes, options)
-        elif constraints.glossary is not None:
-            pieces = [split_if_long(line, translator.num_source_tokens) for line in sources]
-            hypotheses = _by_sentence(translator, pieces, reader, prefixes, options)
-        else:
-            hypotheses = translator.translate(sources, options, required)
-        output.write(sources, hypotheses, prefixes)
+            return _by_sentence(self.translator, pieces, self.reader, prefixes, self.options)
+        if self._has_glossary:
+            pieces = [split_if_long(line, count) for line in sources]
+            return _by_sentence(self.translator, pieces, self.reader, prefixes, self.options)
+        return self.translator.translate(sources, self.options, required)
+
+
+def _translate_corpus(
+    words: Sequence[str], search: SearchFlags, constraints: ConstraintFlags, combination: FusionFlags,
+    layout: OutputFlags, cluster: ClusterFlags, errors: OnBadBytes, compute: Compute, quiet: bool,
+) -> None:  # fmt: skip
+    """Translate a corpus with Ray."""
+    refuse_with_ray({
+        "--nbest": search.nbest, "--json": layout.json_lines, "--alignment": layout.alignment,
+        "--json-input": constraints.json_input, "--prefix-file": constraints.prefix_file,
+    })  # fmt: skip
+    names, keys = split_words(words)
+    run = _only_run(names).absolute()
+    constraints, combination = with_whole_paths(constraints), with_whole_paths(combination)
+    opening = partial(
+        _open_corpus, [str(run), *(word for word in words if word.startswith("-"))], search, constraints, combination,
+        layout, errors, quiet,
+    )  # fmt: skip
+    needs = [run, *(combination.ensemble or ()), combination.lm, constraints.glossary, constraints.ban_file]
+    options = {**keys, **changes_of(search, constraints, combination, layout)}
+    cluster.run("translate", opening, options, compute, needs, errors, quiet)
+
+
+def _open_corpus(*settings: Any) -> Callable[..., Mapping[str, Any]]:
+    """What translates the texts of a corpus in a worker: the settings of `_Lines`."""
+    import pyarrow
+
+    lines = _Lines(*settings)
+    layout: OutputFlags = settings[4]
+
+    def translated(texts: Sequence[str]) -> Mapping[str, Any]:
+        found = [hypotheses for group in lines.reader.read([texts]) for hypotheses in lines.translated(*group)]
+        columns = {"translation": pyarrow.array([best.text for best in found], pyarrow.string())}
+        if layout.scores:
+            columns["log_prob"] = pyarrow.array([best.log_prob for best in found], pyarrow.float64())
+        return columns
+
+    return translated
 
 
 def split_words(words: Sequence[str]) -> tuple[list[str], dict[str, object]]:

@@ -126,6 +126,16 @@ def limit_kernel_caches(capacity: int) -> None:
     os.environ.setdefault("LRU_CACHE_CAPACITY", str(capacity))
 
 
+def keep_ray_private(is_local: bool) -> None:
+    """Keep Ray from reporting its use, and a local cluster from other networks than loopback.
+
+    The second variable also allows clusters on other systems, hence its name; Ray reads both when it is imported.
+    """
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    if is_local:
+        os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
+
+
 def let_waiting_threads_sleep() -> None:
     """Let OpenMP's threads wait about a millisecond for work before they sleep, unless the user has chosen otherwise.
 

@@ -56,13 +56,15 @@ def open_bytes(path: str | Path) -> Iterator[BinaryIO]:
             raise DataError(_damage(path, error)) from error
 
 
-def raw_lines(path: str | Path) -> Iterator[bytes]:
-    """The bytes of each line with its line end.
+def raw_lines(path: str | Path, offset: int = 0, num_before: int = 0) -> Iterator[bytes]:
+    """The bytes of each line with its line end; from the byte `offset` of a plain file, after `num_before` lines.
 
     Raises what `open_bytes` raises, and DataError for a line of more than `MAX_LINE_BYTES`.
     """
-    number, name = 0, shown_name(path)
+    number, name = num_before, shown_name(path)
     with open_bytes(path) as file:
+        if offset:
+            file.seek(offset)
         try:
             while raw := file.readline(MAX_LINE_BYTES + 1):
                 require_line(len(raw), name, number + 1)

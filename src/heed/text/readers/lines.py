@@ -29,14 +29,15 @@ _NOT_TEXT = {
 """File types by their first bytes, with advice."""
 
 
-def read_lines(path: str | Path, errors: Errors = "strict") -> Iterator[str]:
+def read_lines(path: str | Path, errors: Errors = "strict", offset: int = 0, num_before: int = 0) -> Iterator[str]:
     """The lines of a text file without their line ends, one in memory at a time.
 
     Only the carriage return of a CRLF and a byte-order mark at the start of the file are removed. The last line needs
-    no line end. Raises what `open_bytes` raises, and DataError for bytes that are not UTF-8.
+    no line end. `offset`: of a plain file, the byte to begin at, after `num_before` lines. Raises what `open_bytes`
+    raises, and DataError for bytes that are not UTF-8.
     """
-    decoder = LineDecoder(shown_name(path), errors)
-    for raw in raw_lines(path):
+    decoder = LineDecoder(shown_name(path), errors, num_before)
+    for raw in raw_lines(path, offset, num_before):
         end = -2 if raw.endswith(b"\r\n") else -1 if raw.endswith(b"\n") else None
         yield decoder.decode(raw[:end])
 
@@ -51,11 +52,11 @@ def utf_16_of(first: bytes) -> str:
 class LineDecoder:
     """Decodes the lines of a file in order, without the byte-order mark at its start."""
 
-    def __init__(self, name: str, errors: Errors) -> None:
-        """`name`: the file's name in messages."""
+    def __init__(self, name: str, errors: Errors, num_before: int = 0) -> None:
+        """`name`: the file's name in messages; `num_before`: the number of lines before the first one."""
         self._name = name
         self._errors = errors
-        self._number = 0
+        self._number = num_before
         self._utf_16 = UTF_16_LE
         """The variety, if the file is UTF-16."""
         self._is_utf_8 = False

@@ -51,7 +51,7 @@ def jsonl_records(files: CorpusFiles, errors: Errors) -> Iterator[tuple[int, dic
 def read_parquet(files: CorpusFiles, errors: Errors, left_out: Counter[str]) -> Iterator[Pair]:
     """A pair from each row of a Parquet file. Raises UsageError without pyarrow, DataError for a malformed file."""
     path = files.pairs or ""
-    with _open_parquet(path) as table:
+    with open_parquet(path) as table:
         names = table.schema_arrow.names
         for field in files.fields:
             if field not in names:
@@ -63,14 +63,14 @@ def read_parquet(files: CorpusFiles, errors: Errors, left_out: Counter[str]) -> 
 
 def parquet_records(files: CorpusFiles) -> Iterator[tuple[int, dict[str, Any]]]:
     """Every row of a Parquet file with its number. Raises as `read_parquet`."""
-    with _open_parquet(files.pairs or "") as table:
+    with open_parquet(files.pairs or "") as table:
         batches = (batch.to_pylist() for batch in table.iter_batches())
         yield from enumerate(chain.from_iterable(batches), start=1)
 
 
 def count_rows(path: str | Path) -> int:
     """The number of rows of a Parquet file."""
-    with _open_parquet(path) as table:
+    with open_parquet(path) as table:
         return int(table.metadata.num_rows)
 
 
@@ -107,7 +107,8 @@ def _kind(value: object) -> str:
 
 
 @contextmanager
-def _open_parquet(path: str | Path) -> Iterator[Any]:
+def open_parquet(path: str | Path) -> Iterator[Any]:
+    """A Parquet file of pyarrow. Raises UsageError without pyarrow, DataError for a malformed file."""
     with open_file(Path(path)) as file:
         try:
             import pyarrow

@@ -1,0 +1,208 @@
+"""Parts of a corpus: consecutive rows of one file, the units of work that are done, lost and done again as a whole.
+
+Files are cut by their rows alone, so a corpus always has the same parts. A worker reads its part in groups of rows, the
+same ones each time, so neither the number of workers nor a repetition changes a result.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from heed.core.errors import DataError, MissingInputError
+from heed.core.progress import watched
+from heed.text.archives import COMPRESSIONS, open_file, raw_lines
+from heed.text.readers.lines import Errors, read_lines
+from heed.text.readers.records import open_parquet
+
+GROUP_ROWS = 4096
+"""Rows that are computed and held in memory together."""
+STEP_ROWS = 500
+"""Parts of plain files have a multiple of this number of rows."""
+MAX_STEPS = 40
+"""Steps of the longest part: minutes of work, which is what a lost worker loses."""
+NUM_PARTS = 256
+"""Parts that a smaller corpus is cut into, if it has the rows."""
+TEXT = "text"
+"""The column of a text file."""
+_ENDS = 1 << 16
+"""Bytes at the beginning and at the end of a file that its fingerprint covers; Parquet's statistics are at the end."""
+
+
+@dataclass(frozen=True)
+class InputFile:
+    """A file of the corpus, with where it can be cut."""
+
+    path: Path
+    num_rows: int
+    offsets: tuple[int, ...]
+    """Plain text: the bytes at which every `STEP_ROWS`-th line begins. Empty for others."""
+    size: int
+    fingerprint: str
+
+    @property
+    def can_be_cut(self) -> bool:
+        """Whether reading can start in the middle: not in a compressed text."""
+        return self.path.suffix.lower() not in COMPRESSIONS
+
+
+@dataclass(frozen=True)
+class Part:
+    """Consecutive rows of a file."""
+
+    number: int
+    path: str
+    first_row: int
+    num_rows: int
+    offset: int
+    """Of plain text: the byte at which the first row begins."""
+
+    @property
+    def name(self) -> str:
+        """The name of the file with the results."""
+        return f"part-{self.number:06}.parquet"
+
+
+def input_files(patterns: Sequence[str], column: str | None, quiet: bool = False) -> tuple[list[InputFile], str]:
+    """The files that match the patterns, in the order of their names, and the column of their texts.
+
+    `column`: None for the one called `text`, or the only one of text. Raises MissingInputError if nothing matches, and
+    DataError for a file without the column.
+    """
+    paths = sorted({path for pattern in patterns for path in _matching(Path(pattern).absolute()) if path.is_file()})
+    if not paths:
+        raise MissingInputError(f"no file matches {' or '.join(patterns)}. Put patterns in quotes: 'corpus/*.parquet'.")
+    if any(map(_is_parquet, paths)) and not all(map(_is_parquet, paths)):
+        other = next(path for path in paths if not _is_parquet(path))
+        raise DataError(f"{other} is not Parquet, as other files of the corpus are. Give one kind in a call.")
+    files = []
+    for path in watched(paths, "reading the list of files", "files", quiet):
+        column = text_column(path, column)
+        files.append(_opened(path))
+    return files, column or TEXT
+
+
+def _matching(pattern: Path) -> Iterator[Path]:
+    """The paths that match an absolute pattern, or the path itself, which may have brackets in its name."""
+    if pattern.exists():
+        yield pattern
+    else:
+        yield from Path(pattern.anchor).glob(str(pattern.relative_to(pattern.anchor)))
+
+
+def text_column(path: Path, given: str | None) -> str:
+    """The column of the texts of a file. Raises DataError if it does not exist, has no text, or has to be given."""
+    if not _is_parquet(path):
+        if given not in (None, TEXT):
+            raise DataError(f"{path} is not Parquet: its only column is {TEXT!r}, got {given!r}.")
+        return TEXT
+    import pyarrow
+
+    with open_parquet(path) as table:
+        kinds = {field.name: field.type for field in table.schema_arrow}
+    text = [name for name, kind in kinds.items() if _is_text(pyarrow, kind)]
+    names = ", ".join(map(repr, kinds)) or "none"
+    if given is None and TEXT not in text and len(text) != 1:
+        raise DataError(f"{path}: which column has the texts? Give --column NAME; it has {names}.")
+    name = given or (TEXT if TEXT in text else text[0])
+    if name not in kinds:
+        raise DataError(f"{path}: no column {name!r}; it has {names}. Give --column NAME.")
+    if name not in text:
+        raise DataError(f"{path}: column {name!r} is {kinds[name]}; it must be text. It has {names}.")
+    return name
+
+
+def cut(files: Sequence[InputFile]) -> list[Part]:
+    """The parts of a corpus in the order of its rows."""
+    total = sum(file.num_rows for file in files)
+    steps = min(max(total // NUM_PARTS // STEP_ROWS, 1), MAX_STEPS)
+    parts: list[Part] = []
+    for file in files:
+        size = steps * STEP_ROWS if file.can_be_cut else max(file.num_rows, 1)
+        for first in range(0, file.num_rows, size):
+            offset = file.offsets[first // STEP_ROWS] if file.offsets else 0
+            rows = min(size, file.num_rows - first)
+            parts.append(Part(len(parts), str(file.path), first, rows, offset))
+    return parts
+
+
+def read_part(part: Part, errors: Errors = "strict") -> Iterator[Any]:
+    """The rows of a part with all their columns, as Arrow tables of up to `GROUP_ROWS` rows."""
+    path = Path(part.path)
+    return _parquet_groups(path, part) if _is_parquet(path) else _text_groups(path, part, errors)
+
+
+def _is_parquet(path: Path) -> bool:
+    return path.suffix.lower() == ".parquet"
+
+
+def _is_text(pyarrow: Any, kind: Any) -> bool:
+    types = pyarrow.types
+    kind = kind.value_type if types.is_dictionary(kind) else kind
+    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
+
+
+def _opened(path: Path) -> InputFile:
+    num_rows, offsets = _rows_of_parquet(path) if _is_parquet(path) else _rows_of_text(path)
+    with open_file(path) as file:
+        size = file.seek(0, 2)
+        digest = hashlib.sha256(str(size).encode())
+        for place in (0, max(0, size - _ENDS)):
+            file.seek(place)
+            digest.update(file.read(_ENDS))
+    return InputFile(path, num_rows, offsets, size, digest.hexdigest())
+
+
+def _rows_of_parquet(path: Path) -> tuple[int, tuple[int, ...]]:
+    with open_parquet(path) as table:
+        return int(table.metadata.num_rows), ()
+
+
+def _rows_of_text(path: Path) -> tuple[int, tuple[int, ...]]:
+    """The number of lines, and where a part could begin."""
+    offsets: list[int] = []
+    number = position = 0
+    for raw in raw_lines(path):
+        if number % STEP_ROWS == 0:
+            offsets.append(position)
+        position += len(raw)
+        number += 1
+    return number, () if path.suffix.lower() in COMPRESSIONS else tuple(offsets)
+
+
+def _text_groups(path: Path, part: Part, errors: Errors) -> Iterator[Any]:
+    import pyarrow
+
+    lines = islice(read_lines(path, errors, part.offset, part.first_row), part.num_rows)
+    while group := list(islice(lines, GROUP_ROWS)):
+        yield pyarrow.table({TEXT: pyarrow.array(group, pyarrow.string())})
+
+
+def _parquet_groups(path: Path, part: Part) -> Iterator[Any]:
+    import pyarrow
+
+    with open_parquet(path) as table:
+        groups, begin = _row_groups(table.metadata, part)
+        for batch in table.iter_batches(GROUP_ROWS, row_groups=groups):
+            first = max(part.first_row - begin, 0)
+            last = min(part.first_row + part.num_rows - begin, batch.num_rows)
+            begin += batch.num_rows
+            if first < last:
+                yield pyarrow.Table.from_batches([batch.slice(first, last - first)])
+
+
+def _row_groups(metadata: Any, part: Part) -> tuple[list[int], int]:
+    """The row groups that a part has rows of, and the number of the first row of the first."""
+    groups: list[int] = []
+    begin = start = 0
+    for number in range(metadata.num_row_groups):
+        end = begin + metadata.row_group(number).num_rows
+        if begin < part.first_row + part.num_rows and end > part.first_row:
+            start = start if groups else begin
+            groups.append(number)
+        begin = end
+    return groups, start

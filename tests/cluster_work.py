@@ -1,0 +1,71 @@
+"""Work on a corpus of words, for tests of clusters: workers and drivers import this module, and no PyTorch with it."""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow
+import pyarrow.parquet
+
+from heed.cluster.corpus import Work, compute_corpus, write_part
+from heed.cluster.parts import cut, input_files
+from heed.cluster.ray_cluster import Cluster
+
+
+def write_corpus(folder: Path, words: Sequence[str], num_files: int = 12, num_rows: int = 25) -> Path:
+    """A folder of Parquet files, each with rows of a number and a text."""
+    dice = random.Random(5)
+    folder.mkdir()
+    for number in range(num_files):
+        ids = range(number * num_rows, (number + 1) * num_rows)
+        texts = [" ".join(dice.choices(list(words), k=dice.randint(2, 5))) for _ in ids]
+        pyarrow.parquet.write_table(pyarrow.table({"id": ids, "text": texts}), folder / f"{number:02}.parquet")
+    return folder
+
+
+def slow_translation(run: Path, seconds: float, begun: Path) -> Callable[..., Mapping[str, Any]]:
+    """Translates with a pause before each group, at whose begin the worker leaves its process id in a folder."""
+    from heed.decoding.options import SearchOptions
+    from heed.tasks import open_converted
+
+    loaded = open_converted(run, None, "float32", 1)
+    assert loaded is not None
+    translator, options = loaded.line_translator(with_tokens=False), SearchOptions(beam_size=2, guard=False)
+
+    def translated(texts: Sequence[str]) -> Mapping[str, Any]:
+        (begun / str(os.getpid())).touch()
+        time.sleep(seconds)
+        return {"translation": pyarrow.array([best.text for best in translator.translate(texts, options)])}
+
+    return translated
+
+
+def compute(
+    corpus: str, run: str, begun: str, output: str, address: str, seconds: float = 0.0
+) -> None:  # fmt: skip
+    """Translate a corpus on a cluster, slowly."""
+    opening = partial(slow_translation, Path(run), seconds, Path(begun))
+    work = Work("translate", opening, ("text",), {"--beam": 2}, (Path(run),))
+    files, _ = input_files([f"{corpus}/*.parquet"], None)
+    compute_corpus(work, files, Path(output), Cluster(address, quiet=True), quiet=True)
+
+
+def compute_alone(corpus: Path, opening: Callable[[], Any], output: Path) -> dict[str, bytes]:
+    """The files of results that one process writes, without Ray."""
+    files, _ = input_files([f"{corpus}/*.parquet"], None)
+    output.mkdir()
+    translate = opening()
+    for part in cut(files):
+        write_part(part, ("text",), translate, output / part.name)
+    return contents(output)
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """The finished files of results."""
+    return {path.name: path.read_bytes() for path in sorted(folder.glob("part-*.parquet"))}
