@@ -14,8 +14,7 @@ from heed_docs.markdown import code, escaped, table
 Schema = dict[str, Any]
 _WORDS = {"integer": "whole number", "null": "null", "array": "list", "object": "object", "boolean": "true or false"}
 _BOUNDS = {
-    "minimum": "at least", "ge": "at least", "exclusiveMinimum": "above", "maximum": "at most", "le": "at most",
-    "exclusiveMaximum": "below",
+    "minimum": "at least", "exclusiveMinimum": "above", "maximum": "at most", "exclusiveMaximum": "below",
 }  # fmt: skip
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny, field_validator
 
-from heed.serve.apis.schema import Answer, LogProb, Whole
+from heed.serve.apis.schema import WHOLE, Answer, LogProb
 from heed.serve.engine.probabilities import NextToken
 from heed.tasks.predictor import Explanation, Prediction, SeenCaption
 from heed.text.language.identify import Detected
@@ -15,10 +15,10 @@ Text = Annotated[str, Field(min_length=1)]
 Term = Annotated[str, Field(min_length=1, max_length=200, pattern=r"\S")]
 Name = Annotated[str, Field(max_length=200)]
 Short = Annotated[str, Field(max_length=2000)]
-Seed = Annotated[Whole, Field(ge=0, lt=1 << 31)]
+Seed = Annotated[int, Field(ge=0, lt=1 << 31), WHOLE]
 Stop = Annotated[str, Field(min_length=1, max_length=100)]
-BeamSize = Annotated[Whole, Field(ge=1, le=16)]
-Number = Annotated[Whole, Field(ge=1, le=10)]
+BeamSize = Annotated[int, Field(ge=1, le=16), WHOLE]
+Number = Annotated[int, Field(ge=1, le=10), WHOLE]
 """Number of hypotheses, continuations or answers."""
 
 
@@ -88,7 +88,7 @@ class NextBody(DirectionBody):
     source: Short | None = None
     """Source sentence, for a translation model."""
     prefix: Short = ""
-    size: Annotated[Whole, Field(ge=1, le=100)] = 20
+    size: Annotated[int, Field(ge=1, le=100), WHOLE] = 20
 
 
 class ScoreBody(DirectionBody):
@@ -100,12 +100,12 @@ class ScoreBody(DirectionBody):
 class GenerateBody(_Body):
     model: Name | None = None
     prompt: str = ""
-    max_tokens: Annotated[Whole, Field(ge=1, le=1024)] | None = None
+    max_tokens: Annotated[int, Field(ge=1, le=1024), WHOLE] | None = None
     """Default: the limit in the run's recipe, or 64 if it has none."""
     samples: Number = 1
     temperature: Annotated[float, Field(ge=0, le=2)] | None = None
     """0 always chooses the likeliest token."""
-    top_k: Annotated[Whole, Field(ge=0, le=1_000_000)] | None = None
+    top_k: Annotated[int, Field(ge=0, le=1_000_000), WHOLE] | None = None
     top_p: Annotated[float, Field(gt=0, le=1)] | None = None
     seed: Seed | None = None
     stop: Annotated[list[Stop], Field(max_length=4, fail_fast=True)] = []

@@ -14,7 +14,7 @@ from pydantic import (
     WrapValidator,
 )
 
-from heed.serve.apis.schema import Answer, LogProb, Whole
+from heed.serve.apis.schema import WHOLE, Answer, LogProb
 
 MAX_PROMPTS, MAX_TOKENS = 128, 10_000
 
@@ -61,21 +61,21 @@ class CompletionRequest(BaseModel):
 
     model: str
     prompt: Annotated[str | TokenIds | Texts | ListOfTokenIds, WrapValidator(_with_one_error)] = ""
-    max_tokens: Annotated[Whole, Field(ge=0, le=1024)] | None = None
+    max_tokens: Annotated[int, Field(ge=0, le=1024), WHOLE] | None = None
     """Default: the limit in the run's recipe, or OpenAI's 16 if it has none."""
     temperature: Annotated[float, Field(ge=0, le=2)] | None = None
     top_p: Annotated[float, Field(ge=0, le=1)] | None = None
-    n: Annotated[Whole, Field(ge=1, le=10)] | None = 1
-    best_of: Annotated[Whole, Field(ge=1, le=10)] | None = None
+    n: Annotated[int, Field(ge=1, le=10), WHOLE] | None = 1
+    best_of: Annotated[int, Field(ge=1, le=10), WHOLE] | None = None
     stream: bool | None = False
     stream_options: StreamOptions | None = None
-    logprobs: Annotated[Whole, Field(ge=0, le=5)] | None = None
+    logprobs: Annotated[int, Field(ge=0, le=5), WHOLE] | None = None
     echo: bool | None = False
     stop: Stop | Annotated[list[Stop], Field(max_length=4, fail_fast=True)] | None = None
     presence_penalty: Annotated[float, Field(ge=-2, le=2)] | None = None
     frequency_penalty: Annotated[float, Field(ge=-2, le=2)] | None = None
     logit_bias: Annotated[dict[str, Annotated[float, Field(ge=-100, le=100)]], Field(max_length=300)] | None = None
-    seed: Annotated[Whole, Field(ge=-(1 << 63), lt=1 << 63)] | None = None
+    seed: Annotated[int, Field(ge=-(1 << 63), lt=1 << 63), WHOLE] | None = None
     user: str | None = None
     suffix: Literal[""] | None = None
 
@@ -90,7 +90,7 @@ class EmbeddingRequest(BaseModel):
     """A text or several texts."""
     encoding_format: Literal["float", "base64"] | None = "float"
     """Numbers, or float32 in little-endian order, in base64."""
-    dimensions: Annotated[Whole, Field(ge=1)] | None = None
+    dimensions: Annotated[int, Field(ge=1), WHOLE] | None = None
     """Allowed only as the size of the model's vectors."""
     user: str | None = None
 

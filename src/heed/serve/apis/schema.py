@@ -32,8 +32,8 @@ def _as_whole(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-Whole = Annotated[int, BeforeValidator(_as_whole)]
-"""A whole number, which JSON may write as 1.0."""
+WHOLE = BeforeValidator(_as_whole)
+"""After the limits of an `int`: JSON may write 1 as 1.0."""
 LogProb = Annotated[float, AfterValidator(finite)]
 """A log-probability in nats; -1e9 for minus infinity, which JSON lacks."""
 
