@@ -46,7 +46,7 @@ def test_the_readme_shows_demo_and_test_on_its_first_screen() -> None:
         assert any(command in line for line in first_screen), f"{command} is not in the README's first 40 lines"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_link_of_a_page_leads_to_a_file(page: Path) -> None:
     broken = [
         link
@@ -56,7 +56,7 @@ def test_every_link_of_a_page_leads_to_a_file(page: Path) -> None:
     assert not broken
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_source_file_that_a_page_names_exists(page: Path) -> None:
     roots = [ROOT, ROOT / "src", ROOT / "src" / "heed"]
     names = sorted(set(NAMED_FILE.findall(FENCED.sub("", page.read_text(encoding="utf-8")))))
