@@ -18,7 +18,7 @@ PROCESSOR_TESTS = $(shell grep -rl 'pytest.mark.processor' tests)
 RECIPES := $(shell find recipes -name '*.toml' 2>/dev/null | sort)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-processors test-all check format fuzz audit bench bench-quality docs release clean
+.PHONY: help setup demo test test-processors test-all check format fuzz audit bench bench-quality course docs release clean
 
 help: ## list the targets
 	@awk -F ': .*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' Makefile
@@ -72,6 +72,9 @@ bench: setup ## speed of translating, serving and training compared with the pee
 bench-quality: setup ## train every recipe of recipes/ (hours; HEED_DATA=FOLDER with the data of all, as their first lines say)
 	set -e; for recipe in $(RECIPES); do \
 		$(BIN)/heed train $$recipe --out runs/$$(basename $$recipe .toml) --overwrite; done
+
+course: setup ## run the commands of the course's chapters (docs/course) and compare their figures: about eleven minutes of one core
+	$(BIN)/python benchmarks/chapters.py $(ARGS)
 
 docs: setup ## the documentation site in build/docs; a warning or a broken link is an error
 	$(BIN)/sphinx-build -q -W --keep-going -b html docs build/docs
