@@ -20,3 +20,13 @@ def test_the_demo_trains_scores_and_translates(tmp_path: Path, capsys: pytest.Ca
     assert sum(line.startswith("  → ") for line in lines) == len(SENTENCES)
     assert Run(tmp_path / "demo").recipe.data.synthetic
     assert "synthetic" in (tmp_path / "demo" / "report.md").read_text(encoding="utf-8")
+
+
+def test_the_corpus_alone_is_that_of_the_demo(tmp_path: Path) -> None:
+    demo(corpus_only=tmp_path / "corpus", pairs=1000, quiet=True)
+    assert {path.name for path in tmp_path.iterdir()} == {"corpus"}
+    for name, lines in (("train", 1000), ("valid", 50), ("test", 50)):
+        sides = [
+            (tmp_path / "corpus" / f"{name}.{code}").read_text(encoding="utf-8").splitlines() for code in ("en", "de")
+        ]
+        assert [len(side) for side in sides] == [lines, lines]

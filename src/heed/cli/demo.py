@@ -23,6 +23,9 @@ def demo(
     out: Annotated[Path, typer.Option(help="The run folder to create.")] = Path("runs/demo"),
     max_time: Annotated[str, typer.Option(help="Training time.")] = "5m",
     pairs: Annotated[int, typer.Option(help="Sentence pairs to generate.", min=1000)] = 20_000,
+    corpus_only: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Write the corpus into this folder, and train nothing.")
+    ] = None,
     overwrite: Annotated[bool, typer.Option(help="Replace an existing run in --out.")] = False,
     threads: Threads = 0,
     device: Device = "auto",
@@ -30,9 +33,11 @@ def demo(
 ) -> None:
     """Train a small English-German translator on a synthetic corpus, evaluate it and translate a few sentences.
 
-    Example:
+    Examples:
 
       heed demo --out runs/demo
+
+      heed demo --corpus-only runs/corpus
     """
     from heed.cli.train import finish
     from heed.core.config import Document
@@ -44,13 +49,16 @@ def demo(
     from heed.text.synthetic import build_corpus, write_corpus
 
     options = TrainOptions(out, overwrite, device=device, quiet=quiet)
-    use_threads(threads)
-    check_folder(options)
+    if corpus_only is None:
+        use_threads(threads)
+        check_folder(options)
     message(f"generating {pairs:,} synthetic English-German pairs", quiet)
     corpus = build_corpus(num_train=pairs, num_valid=min(500, pairs // 20), num_test=min(500, pairs // 20))
-    texts = out.with_name(out.name + "-corpus")
+    texts = corpus_only or out.with_name(out.name + "-corpus")
     texts.mkdir(parents=True, exist_ok=True)
     write_corpus(texts, corpus)
+    if corpus_only is not None:
+        return
     keys = {
         "task": "translation", "data.dir": str(texts.resolve()), "data.src": "train.en", "data.tgt": "train.de",
         "data.valid_src": "valid.en", "data.valid_tgt": "valid.de", "data.src_lang": "en", "data.tgt_lang": "de",
