@@ -53,8 +53,10 @@ def nodes() -> Iterator[Nodes]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", os.pathsep.join([str(TESTS), str(TESTS.parent / "src")]))
         keep_ray_private(is_local=True)
+        ends = signal.getsignal(signal.SIGTERM)
         try:
             nodes = Nodes()
+            signal.signal(signal.SIGTERM, ends)  # Ray sets its own
         except Exception as error:  # such as too little shared memory
             pytest.skip(f"Ray itself does not start two nodes here: {error}")
         yield nodes

@@ -32,7 +32,7 @@ SrcColumn = Annotated[str | None, typer.Option(help="Source column of a table (n
 TgtColumn = Annotated[str | None, typer.Option(help="Target column of a table (number or name).")]
 TokenColumn = Annotated[str | None, typer.Option(help="Token column of a CoNLL file (number or name).")]
 TagColumn = Annotated[str | None, typer.Option(help="Tag column (default: the last; of CoNLL-U upos).")]
-MarkColumn = Annotated[str | None, typer.Option(help="Column of marks, a further input, such as a predicate.")]
+MarkColumn = Annotated[str | None, typer.Option(help="Column of marks, a further input.")]
 Tag = Annotated[str | None, typer.Option(help="Tag before each source (of a tagged run).")]
 Glossary = Annotated[Path | None, typer.Option(help="TSV of source terms and their required translations.")]
 Ensemble = Annotated[list[Path] | None, typer.Option(metavar="RUN", help="Add a run to the ensemble.")]

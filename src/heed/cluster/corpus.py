@@ -12,11 +12,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-import pickle
+import secrets
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -143,7 +142,7 @@ def compute_corpus(work: Work, files: Sequence[InputFile], folder: Path, cluster
 def _distribute(work: Work, todo: Sequence[Part], folder: Path, cluster: Any, done: int, quiet: bool) -> None:
     total = done + sum(part.num_rows for part in todo)
     tasks = {f"{part.path}, part {part.number:,}": {"part": part} for part in todo}
-    shared = {"work": pickle.dumps(work), "folder": folder.absolute()}
+    shared = {"work": work, "key": secrets.token_hex(8), "folder": folder.absolute()}
     with cluster as connected, Progress(total, "rows", work.verb, quiet, initial=done) as progress:
         for _, result in connected.results(tasks, compute_part, shared, work.threads, work.gpus):
             if isinstance(result, HeedError):
@@ -161,24 +160,26 @@ def _require_all(parts: Sequence[Part], folder: Path) -> None:
             raise HeedError(f"{folder / part.name} has {rows:,} rows, its part has {part.num_rows:,}. Remove the file.")
 
 
-def compute_part(part: Part, work: bytes, folder: Path) -> int | HeedError:
-    """In a worker: compute a part, and return the number of its rows, or an error that people read."""
+def compute_part(part: Part, work: Work, key: str, folder: Path) -> int | HeedError:
+    """In a worker: compute a part, and return the number of its rows, or an error that people read.
+
+    `key` identifies the work: the process keeps its model.
+    """
     target = folder / part.name
     try:
         with storage_errors("write the results", path=folder, otherwise="choose another --output"):
             if not target.exists():  # another worker may have written it before it was lost
-                settings, compute = _opened(work)
-                write_part(part, settings.columns, compute, target, settings.errors)
+                if key not in _kept:
+                    _kept.clear()
+                    _kept[key] = work.open()
+                write_part(part, work.columns, _kept[key], target, work.errors)
         return part.num_rows
     except HeedError as error:
         return error
 
 
-@lru_cache(maxsize=1)
-def _opened(work: bytes) -> tuple[Work, Compute]:
-    """The settings, and the function that computes, whose model this process keeps."""
-    settings: Work = pickle.loads(work)
-    return settings, settings.open()
+_kept: dict[str, Compute] = {}
+"""In a worker: the function that computes, with its model, of the work that it has last done."""
 
 
 def write_part(part: Part, columns: Sequence[str], compute: Compute, target: Path, errors: Errors = "strict") -> None:

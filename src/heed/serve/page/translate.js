@@ -160,7 +160,7 @@ export function translatePanel(served, modelInUse) {
   function chooseSentence(place) {
     Object.assign(state, { sentence: place, given: null, seen: null, at: null });
     output.mark(place);
-    matches.show(state.answer.sentences[place].matches);
+    matches.show(state.answer.sentences[place].matches ?? []);
     inside.update();
   }
 
