@@ -100,7 +100,7 @@ def choose_translation(stats: CorpusStats, machine: Machine, given: Mapping[str,
     chosen: Chosen = {
         **trained_model_choices(stats, machine, given, vocab_size, epoch),
         **{f"data.{side}_lang": (code, LANGUAGE_REASON) for side, code in stats.languages.items() if code},
-        "model.kind": ("transformer", "the usual choice; --model.kind=rnn_attention is the other"),
+        "model.kind": ("transformer", "the usual choice; compare --model.kind=phrase_based, if pairs are few"),
         "model.d_model": (d_model, why_shape),
         "model.d_ff": (size.d_ff * d_model // size.d_model, "inside the feed-forward layers"),
         "model.num_heads": (num_heads(d_model), "heads of about 64 features"),
