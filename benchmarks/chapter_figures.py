@@ -55,6 +55,14 @@ def bars(axes: Any, values: Mapping[str, float], label: str, digits: int = 2) ->
     axes.set_xlabel(label)
 
 
+def finish(axes: Any, x_label: str, y_label: str) -> None:
+    """Label the axes and the curves."""
+    axes.set_xlabel(x_label)
+    axes.set_ylabel(y_label)
+    axes.grid(alpha=0.3)
+    axes.legend(frameon=False)
+
+
 def unigrams(runs: Path) -> Measured:
     """Chapter 1: bits per byte of models that see no context, in words, pieces and characters."""
     names = {
@@ -103,10 +111,7 @@ def ngrams(runs: Path) -> Measured:
         axes.set_yticks([10, 20, 50, 100, 200, 500], ["10", "20", "50", "100", "200", "500"])
         axes.minorticks_off()
         axes.set_xticks([1, *orders])
-        axes.set_xlabel("order")
-        axes.set_ylabel("perplexity per word")
-        axes.grid(alpha=0.3)
-        axes.legend(frameon=False)
+        finish(axes, "order", "perplexity per word")
 
     return Measured(figures, picture)
 
@@ -133,10 +138,7 @@ def alignment(runs: Path) -> Measured:
                 range(len(times)), [tables[n].get(word, 0.0) for n in times], marker="o", color=colour, label=word
             )
         axes.set_xticks(range(len(times)), [str(n) for n in times])
-        axes.set_xlabel("iterations")
-        axes.set_ylabel("t(f | dog)")
-        axes.grid(alpha=0.3)
-        axes.legend(frameon=False)
+        finish(axes, "iterations", "t(f | dog)")
 
     return Measured(figures, picture)
 
@@ -232,11 +234,8 @@ def lines_by_length(figure: Any, values: Mapping[str, Sequence[float]]) -> None:
     axes = figure.subplots()
     for (title, of_title), colour in zip(values.items(), COLOURS, strict=False):
         axes.plot(list(LENGTHS), of_title, marker="o", color=colour, label=title)
-    axes.set_xlabel("words of the source")
-    axes.set_ylabel("BLEU")
     axes.set_ylim(0, 100)
-    axes.grid(alpha=0.3)
-    axes.legend(frameon=False)
+    finish(axes, "words of the source", "BLEU")
 
 
 def thought(runs: Path) -> Measured:
@@ -343,10 +342,7 @@ def depth(runs: Path) -> Measured:
             steps, values = ([row[key] for row in rows[name]] for key in ("step", "perplexity"))
             axes.plot(steps, values, color=colour, label=title)
         axes.set_yscale("log")
-        axes.set_xlabel("updates")
-        axes.set_ylabel("training perplexity per token")
-        axes.grid(alpha=0.3)
-        axes.legend(frameon=False)
+        finish(axes, "updates", "training perplexity per token")
 
     return Measured(figures, picture)
 
@@ -364,10 +360,7 @@ def scale(runs: Path) -> Measured:
         axes.plot(numbers, list(values.values()), marker="o", color=COLOURS[0], label="GPT")
         axes.axhline(counted, color=COLOURS[1], linestyle="--", label="Kneser-Ney, order 3")
         axes.set_xscale("log")
-        axes.set_xlabel("parameters")
-        axes.set_ylabel("perplexity per word")
-        axes.grid(alpha=0.3)
-        axes.legend(frameon=False)
+        finish(axes, "parameters", "perplexity per word")
 
     return Measured(figures, picture)
 

@@ -124,6 +124,14 @@ def trainer_of(run: Run) -> Trainer:
     return Trainer(recipe.training, model, run.task(), run.folder, recipe.seed, run.device, d_model, quiet=True)
 
 
+def barely_trained(folder: Path) -> Run:
+    """A translation run that has learned next to nothing, in `folder / "run"`."""
+    with unchecked_shapes():
+        run = prepared(folder, training__max_steps=2, training__eval_every=2)
+        trainer_of(run).run()
+    return run
+
+
 def straight_and_resumed(folder: Path, **changes: Any) -> tuple[Checkpoint, Checkpoint]:
     """The last checkpoint of a training of 8 updates, and that of the same one, stopped after 4 and resumed."""
     changes |= {"training__max_steps": 8, "training__save_every": 4}

@@ -15,7 +15,7 @@ from typing import Any, Self
 import numpy as np
 import pytest
 from command import Result, call
-from toy import WORDS, pairs, prepared, trainer_of, unchecked_shapes, without_shape_checks, write_lines
+from toy import WORDS, barely_trained, pairs, without_shape_checks, write_lines
 
 from heed.cluster import parts
 from heed.cluster.corpus import Work, compute_corpus
@@ -71,10 +71,7 @@ def short_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A tiny translator."""
-    folder = tmp_path_factory.mktemp("run")
-    with unchecked_shapes():
-        trainer_of(prepared(folder, training__max_steps=2, training__eval_every=2)).run()
-    return folder / "run"
+    return barely_trained(tmp_path_factory.mktemp("run")).folder
 
 
 TEXTS = [src for src, _ in pairs(30, seed=9)]

@@ -19,7 +19,7 @@ import pyarrow.parquet
 import pytest
 from cluster_work import compute, compute_alone, contents, slow_translation, write_corpus
 from command import call
-from toy import WORDS, prepared, trainer_of, unchecked_shapes
+from toy import WORDS, barely_trained
 
 from heed.core.environment import keep_ray_private
 
@@ -66,12 +66,9 @@ def nodes() -> Iterator[Nodes]:
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A tiny translator with its files for CTranslate2, so that workers need no PyTorch."""
-    folder = tmp_path_factory.mktemp("run")
-    with unchecked_shapes():
-        run = prepared(folder, training__max_steps=2, training__eval_every=2)
-        trainer_of(run).run()
-        run.predictor.convert()
-    return folder / "run"
+    run = barely_trained(tmp_path_factory.mktemp("run"))
+    run.predictor.convert()
+    return run.folder
 
 
 def when(condition: Callable[[], bool], then: Callable[[], object]) -> Thread:

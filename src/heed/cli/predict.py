@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from heed.cli.cluster import ClusterFlags, refuse_with_ray
-from heed.cli.options import BadBytes, Compute, Json, Quiet, RunFolder
+from heed.cli.options import BadBytes, Compute, Json, OnBadBytes, Quiet, RunFolder
 from heed.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from heed.tasks.predictor import AttendedSentence, Prediction
+    from heed.tasks.predictor import AttendedSentence, Prediction, Predictor
 
 
 def predict(
@@ -75,39 +75,55 @@ def predict(
         settings = {"--top": top, "--probabilities": probabilities}
         cluster.run("predict", opening, settings, compute, [folder], errors, quiet)
         return
-    from heed.cli.stdio import flush, groups_as_they_come, write_line
-    from heed.decoding.hypothesis import single_spaced
+    from heed.cli.stdio import flush, write_line
 
     loaded = compute.load(run)
+    found: Iterator[Iterable[str]]
     if images is not None:
         loaded.require("caption", "--images")
-        for name, answers in loaded.caption_files(images, top):
-            plain = f"{single_spaced(name)}\t{_plain(answers, probabilities)}"
-            write_line(_record(name, answers) if json_lines else plain)
-            flush()
-        return
-    if loaded.can("caption"):
+        found = _captions(loaded, images, top, probabilities, json_lines)
+    elif loaded.can("caption"):
         raise UsageError(f"{run} captions images: give --images F, a file, a folder or a .tar.")
-    loaded.require("predict")
-    if table is not None:
-        for line in loaded.predict_table(table, top, probabilities, errors):
-            write_line(line)
-        flush()
-        return
-    if loaded.can("annotate"):
-        from heed.tasks.predictor import AnswerOptions
+    else:
+        loaded.require("predict")
+        if table is not None:
+            found = iter([loaded.predict_table(table, top, probabilities, errors)])
+        elif loaded.can("annotate"):
+            from heed.cli.stdio import groups_as_they_come
+            from heed.tasks.predictor import AnswerOptions
 
-        options = AnswerOptions(input_as, json_lines, probabilities, top, quiet)
-        for rows in loaded.annotate(groups_as_they_come(errors), options):
-            for row in rows:
-                write_line(row)
-            flush()
-        return
-    for lines in groups_as_they_come(errors):
-        for line, answers in zip(lines, loaded.predict(lines, top), strict=True):
-            plain = _plain(answers, probabilities)
-            write_line(_record(line, answers, loaded.attend(line)) if json_lines else plain)
+            options = AnswerOptions(input_as, json_lines, probabilities, top, quiet)
+            found = loaded.annotate(groups_as_they_come(errors), options)
+        else:
+            found = _answers(loaded, top, probabilities, json_lines, errors)
+    for rows in found:
+        for row in rows:
+            write_line(row)
         flush()
+
+
+def _captions(
+    loaded: Predictor, images: Path, top: int, probabilities: bool, json_lines: bool
+) -> Iterator[Sequence[str]]:
+    """The row of each image."""
+    from heed.decoding.hypothesis import single_spaced
+
+    for name, answers in loaded.caption_files(images, top):
+        plain = f"{single_spaced(name)}\t{_plain(answers, probabilities)}"
+        yield [_record(name, answers) if json_lines else plain]
+
+
+def _answers(
+    loaded: Predictor, top: int, probabilities: bool, json_lines: bool, errors: OnBadBytes
+) -> Iterator[Sequence[str]]:
+    """The rows of each group of lines."""
+    from heed.cli.stdio import groups_as_they_come
+
+    def row(line: str, answers: Sequence[Prediction]) -> str:
+        return _record(line, answers, loaded.attend(line)) if json_lines else _plain(answers, probabilities)
+
+    for lines in groups_as_they_come(errors):
+        yield [row(*each) for each in zip(lines, loaded.predict(lines, top), strict=True)]
 
 
 def _open_corpus(run: Path, top: int, probabilities: bool, compute: Compute) -> Callable[..., Mapping[str, Any]]:
