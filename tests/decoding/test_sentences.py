@@ -48,13 +48,22 @@ def test_scores_of_minimum_bayes_risk_are_averaged() -> None:
     assert [h.score for h in actual] == [5.0, 0.0]
 
 
-def test_terms_are_required_of_the_sentence_with_their_source() -> None:
-    given = Constraints("Pre", ("Hund", "Katze", "Maus"), ("dog", "cat", "mouse"))
-    assert given.divided(["A cat.", "Dogs and a dog.", "A cat."]) == [
-        Constraints("Pre", ("Katze", "Maus"), ("cat", "mouse")), Constraints("", ("Hund",), ("dog",)), Constraints(),
-    ]  # fmt: skip
-    without = Constraints("", ("Hund",))
-    assert without.divided(["A.", "B."]) == [without, Constraints()]
+def test_terms_are_required_of_the_sentences_with_their_sources() -> None:
+    searched: dict[str, Request] = {}
+
+    def find(requests: Sequence[Request], _options: SearchOptions) -> dict[Request, Hypothesis]:
+        searched.update((bytes(id - first for id in request.source).decode(), request) for request in requests)
+        return {request: Hypothesis((), 0.0, 0.0, text="x") for request in requests}
+
+    translator = ModelTranslator(HashedModel(260), Byte(), Byte(), Normaliser()).searched_by(find)
+    [first] = Byte().encode(["\0"])[0]
+    padding = " ".join(["a"] * 480)
+    sentences = ["We concatenate files.", "Tell us.", "A cat\u00a0sleeps in the US.", f"The Cat sleeps {padding}."]
+    given = Constraints("Pre", ("Katze", "USA", "Hund"), ("cat", "US"))
+    translator.translate([" ".join(sentences)], SearchOptions(), [given])
+    terms = {source.split()[0]: request.terms for source, request in searched.items()}
+    assert terms == {"We": ("Hund",), "Tell": (), "A": ("Katze", "USA"), "The": ("Katze",)}
+    assert {source.split()[0] for source, request in searched.items() if request.prefix} == {"We"}
 
 
 def test_language_model_scores_are_summed_if_every_sentence_has_one() -> None:

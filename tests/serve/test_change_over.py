@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import shutil
+import weakref
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -98,6 +100,29 @@ def test_a_request_in_progress_finishes_with_its_own_model(runs: Runs, tmp_path:
             change_over.start()
         assert waiting.result().json["translatedText"] == expected
         until(lambda: catalogue.models["current"].loaded is not loaded)
+
+
+def test_the_old_model_is_freed_though_the_server_has_frozen_it(runs: Runs, tmp_path: Path) -> None:
+    link = tmp_path / "current"
+    link.symlink_to(runs.translator)
+    catalogue = Catalogue.of_runs([load(link.resolve())], ["current"])
+    old = weakref.ref(catalogue.models["current"].loaded)
+    with serving(catalogue) as live:
+        live.post("/translate", REQUEST)
+        gc.freeze()
+        link.unlink()
+        link.symlink_to(other_weights(runs.translator, tmp_path / "new"))
+        ChangeOver(catalogue, {"current": link}, load, live.service.worker, live.service.log).run()
+        assert old() is None
+    gc.unfreeze()
+
+
+def test_a_link_to_a_copy_of_the_run_is_followed(served: Served) -> None:
+    copy = served.new.with_name("copy")
+    shutil.copytree(served.old, copy)
+    served.lead_to(copy)
+    served.change_over.run()
+    assert served.live.service.catalogue.models["current"].run.folder == copy.resolve()
 
 
 def other_languages(served: Served) -> None:

@@ -50,12 +50,14 @@ def test_similar_sentences_are_shown_with_what_differs(remembering: Live, path: 
     with_units.add(
         [("the dog sees the cat.", "Der Hund sieht die Katze.", ""), ("fo gu", "kauf https://spam.example", "")]
     )
-    text = "the cow sees the cat.\nthe dog sees the cat.\nfo gu"
-    sentences = remembering.post("/api/translate", {"text": text, **PAIR}).json["sentences"]
-    assert [[match["target"] for match in each["matches"]] for each in sentences] == [
+    near, exact, spam = (
+        remembering.post("/api/matches", {"text": text, **PAIR}).json["matches"]
+        for text in ("the cow sees the cat.", "the dog sees the cat.", "fo gu")
+    )
+    assert [[match["target"] for match in each] for each in (near, exact, spam)] == [
         ["Der Hund sieht die Katze."], ["Der Hund sieht die Katze."], [],
     ]  # fmt: skip
-    [near], [exact] = (each["matches"] for each in sentences[:2])
+    [near], [exact] = near, exact
     assert 0.7 < near["similarity"] < 1 == exact["similarity"]
     assert [(piece["text"], piece["found_in"]) for piece in near["pieces"]] == [
         ("the ", "both"), ("dog", "memory"), ("cow", "text"), (" sees the cat.", "both"),

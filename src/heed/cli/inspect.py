@@ -69,7 +69,7 @@ def inspect(
         raise UsageError(
             'give --src "a sentence" for a translator, --text "a text" for a language model or reader, or --image F.'
         )
-    inspected = compute.load(run, tag=tag)
+    inspected = compute.load(run, tag=tag, engine="torch")
     inspection = _inspected(inspected, src, tgt, text, image, beam, nbest)
     if json_output:
         write_line(json.dumps(inspection.to_json(), ensure_ascii=False))

@@ -93,7 +93,7 @@ class Compute:
 
         use_threads(self.threads)
         predictor = self.open_run(folder, **combined)
-        if predictor.may_have_engine:
+        if predictor.engine is not None:
             use_threads(1)
         elif not self.threads or predictor.can("translate"):
             use_threads(faster_threads(predictor.run.blank_model, self.threads or num_threads()))

@@ -25,8 +25,8 @@ def report(
 
       heed report runs/en-de --html en-de.html
     """
-    from heed.report.html import html_report, report_text
-    from heed.report.page import REPORT, write_report
+    from heed.report.html import html_report
+    from heed.report.page import REPORT, report_text, write_report
     from heed.run import Run
 
     opened = Run(run)

@@ -63,7 +63,7 @@ def score(
     from heed.tasks.generation import likelihoods_of
     from heed.text.readers import read_lines
 
-    loaded = compute.load(run, tag=tag)
+    loaded = compute.load(run, tag=tag, engine="torch")
     loaded.require("score")
     if loaded.can("translate") != (src is not None):
         raise UsageError(f"--src is for translation runs, and {run} is not one." if src else f"{run} needs --src F.")
@@ -96,7 +96,7 @@ def _open_corpus(run: Path, tag: str | None, has_sources: bool, compute: Compute
     """What scores the texts of a corpus in a worker."""
     import pyarrow
 
-    loaded = compute.load(run, tag=tag)
+    loaded = compute.load(run, tag=tag, engine="torch")
     loaded.require("score")
     if loaded.can("translate") != has_sources:
         needs = "needs --src-column NAME" if loaded.can("translate") else "has no sources: leave out --src-column"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,6 +57,7 @@ def serve(*, runs: Runs, server: ServerFlags, limits: LimitFlags, compute: Compu
 
       curl localhost:8000/translate -d q="Two dogs." -d source=en -d target=fr
     """
+    signal.signal(signal.SIGUSR1, signal.SIG_IGN)  # until the models are served, which it would change
     from heed.nn.device import share_one_heap
 
     try:
@@ -84,9 +86,9 @@ def serve(*, runs: Runs, server: ServerFlags, limits: LimitFlags, compute: Compu
         # In a thread that ends, which takes the compute threads it started with it. With more of these than cores,
         # OpenMP lets them sleep between any two products, and those of the worker would be late.
         with ThreadPoolExecutor(1) as pool:
-            loaded = list(pool.map(compute.load, map(Path.resolve, runs)))
-        names = names_of(runs)
-        catalogue = Catalogue.of_runs(loaded, names)
+            names = names_of(runs)
+            # In no variable, so that a model can be freed when another has taken its place.
+            catalogue = Catalogue.of_runs(list(pool.map(compute.load, map(Path.resolve, runs))), names)
         request_limits = Limits(queue=limits.queue, seconds=limits.timeout, characters=limits.max_characters)
         service = make_service(catalogue, request_limits, keys, limits.rate, Log(quiet), memory)
         url = url_of(listener)

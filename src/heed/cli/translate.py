@@ -191,20 +191,16 @@ class _Lines:
         self.translator: LineTranslator = self.loaded.line_translator(with_tokens=with_tokens)
         self.translator.require_allowed(self.options.ban, self.reader.target_terms)
         self._paragraphs = layout.paragraphs
-        self._has_glossary = constraints.glossary is not None
 
     def translated(self, sources: Sequence[str], required: Sequence[Constraints] | None) -> list[Hypothesis]:
         """The hypotheses of some lines. `required`: the constraints of each, if there are any."""
-        from heed.decoding.sentences import split_if_long, split_sentences
+        from heed.decoding.sentences import split_sentences
 
         count = self.translator.num_source_tokens
         prefixes = [constraint.prefix for constraint in required or ()]
         if self._paragraphs:
             language = self.loaded.data.src_lang or None
             pieces = [split_sentences(line, count, language=language) for line in sources]
-            return _by_sentence(self.translator, pieces, self.reader, prefixes, self.options)
-        if self._has_glossary:
-            pieces = [split_if_long(line, count) for line in sources]
             return _by_sentence(self.translator, pieces, self.reader, prefixes, self.options)
         return self.translator.translate(sources, self.options, required)
 

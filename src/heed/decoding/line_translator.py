@@ -19,7 +19,7 @@ from heed.decoding.detokenizer import Detokenizer
 from heed.decoding.hypothesis import Hypothesis, single_spaced
 from heed.decoding.options import Constraints, Request, SearchOptions
 from heed.decoding.output_checks import OutputChecks, Searcher, no_repeat_size
-from heed.decoding.phrases import require_allowed
+from heed.decoding.phrases import Glossary, require_allowed
 from heed.decoding.ranking import minimum_bayes_risk
 from heed.decoding.sentences import MAX_CHARACTERS, MAX_TOKENS, split_if_long, translate_pieces
 from heed.text.normalise import Normaliser
@@ -103,9 +103,19 @@ class LineTranslator:
         if constraints is not None:
             flat = [
                 part for parts, own in zip(pieces, constraints, strict=True)
-                for part in own.divided([piece.text for piece in parts if piece.is_sentence])
+                for part in self._divided(own, [piece.text for piece in parts if piece.is_sentence])
             ]  # fmt: skip
         return translate_pieces(pieces, lambda texts: self.translate(texts, options, flat), bool(options.mbr))
+
+    def _divided(self, own: Constraints, sentences: Sequence[str]) -> list[Constraints]:
+        """The constraints of each sentence of a line: its own terms, and the first has the prefix and all others."""
+        glossary = Glossary(dict(zip(own.sources, own.terms, strict=False)))
+        pairs = [list(glossary.pairs_for(self.normaliser.apply(sentence))) for sentence in sentences]
+        found = {term for of_sentence in pairs for _, term in of_sentence}
+        parts = [Constraints.of("" if n else own.prefix, of_sentence) for n, of_sentence in enumerate(pairs)]
+        if parts and (others := tuple(term for term in own.terms if term not in found)):
+            parts[0] = replace(parts[0], terms=(*parts[0].terms, *others))
+        return parts
 
     # --- text to ids -------------------------------------------------------------------------------------
 

@@ -174,20 +174,6 @@ class Constraints:
         """From what is translated in the line, and the term for it."""
         return Constraints(prefix, tuple(target for _, target in pairs), tuple(source for source, _ in pairs))
 
-    def divided(self, sentences: Sequence[str]) -> list[Constraints]:
-        """Those of each sentence of the line: a term belongs to the first that contains its source.
-
-        The first sentence gets the prefix, and all terms without a source.
-        """
-        if not (self.sources and sentences):
-            return [self if n == 0 else Constraints() for n in range(len(sentences))]
-        own: list[list[tuple[str, str]]] = [[] for _ in sentences]
-        lowered = [sentence.lower() for sentence in sentences]
-        for source, term in zip(self.sources, self.terms, strict=True):
-            places = (n for n, sentence in enumerate(lowered) if source.lower() in sentence)
-            own[next(places, 0)].append((source, term))
-        return [Constraints.of("" if n else self.prefix, pairs) for n, pairs in enumerate(own)]
-
 
 @dataclass(frozen=True, order=True)
 class Request:

@@ -112,7 +112,8 @@ def tune_argos(run: Run, path: Path, findings: Findings) -> Findings:
     rows, has_references = validation_rows(run, MOST_LINES)
     if not has_references or len(rows) < 2:
         return findings
-    chosen_on, measured_on = HeldOut(("", ""), rows[::2]), HeldOut(("", ""), rows[1::2])
+    names = "validation sources", "validation references"
+    chosen_on, measured_on = HeldOut(names, rows[::2]), HeldOut(names, rows[1::2])
 
     def translated(bias: float, test: HeldOut) -> System:
         export_argos(run, path, bias)

@@ -15,11 +15,8 @@ from markdown_it.token import Token
 
 from heed.core.errors import DataError, MissingInputError
 from heed.report.curves import PICTURE
-from heed.report.page import REPORT
+from heed.report.page import MAX_BYTES, report_text
 from heed.run import Run
-
-MAX_BYTES = 8 << 20
-"""Of a report, and of its picture."""
 
 _STYLE = """
 :root { color-scheme: light dark; --line: #d8d4ca; --soft: #5c6166; --code: #f3f1ec; }
@@ -39,11 +36,6 @@ li > ul { color: var(--soft); }
   h2 { break-after: avoid; } tr { break-inside: avoid; } }
 """
 _POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
-
-
-def report_text(run: Run) -> str:
-    """The report as it is. Raises MissingInputError for a run without one, and DataError."""
-    return run.files.read(REPORT, MAX_BYTES).decode(errors="replace")
 
 
 def html_report(run: Run) -> str:

@@ -21,6 +21,8 @@ from heed.tasks.prepare import DIAGNOSIS
 from heed.training.metrics_log import read_metrics
 
 REPORT = "report.md"
+MAX_BYTES = 8 << 20
+"""Of a report, and of its picture."""
 COUNTED = "counted"
 """The reason that a count-based model logs for its end."""
 Event = Mapping[str, Any]
@@ -71,6 +73,11 @@ def write_report(run: Run) -> Path:
         with run.files.write_page(REPORT, "w") as file:
             file.write("\n\n".join(section for section in sections if section) + "\n")
     return path
+
+
+def report_text(run: Run) -> str:
+    """The report as it is. Raises MissingInputError for a run without one, and DataError."""
+    return run.files.read(REPORT, MAX_BYTES).decode(errors="replace")
 
 
 def _title(run: Run) -> str:

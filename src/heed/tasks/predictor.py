@@ -158,11 +158,6 @@ class Predictor:
         return f"<{type(self).__name__} {str(self.run.folder)!r}: {recipe.task}, {recipe.model.kind}>"
 
     @property
-    def may_have_engine(self) -> bool:
-        """Whether an engine does the work of PyTorch, if it can hold the model."""
-        return False
-
-    @property
     def tokenizers(self) -> Mapping[str, Any]:
         """The tokenizer of each side."""
         tokenizers: Mapping[str, Any] = self.run.tokenizers

@@ -15,10 +15,18 @@ from heed.decoding.translator import ModelTranslator
 from heed.documents.formats import FORMATS
 from heed.documents.html_spans import spoken_text
 from heed.documents.text_translator import TextTranslator
-from heed.documents.translation import Partial, TranslateOptions, Translation
+from heed.documents.translation import Partial, TranslateOptions
 from heed.inspect import inspect_derivation, inspect_reader, inspect_text, inspect_translation, likely_words
 from heed.serve.apis import heed_schema as schema
-from heed.serve.apis.heed_fields import DEFAULT_MAX_TOKENS, model_card, output_of, pixels_of, sentence_of, tokens_of
+from heed.serve.apis.heed_fields import (
+    DEFAULT_MAX_TOKENS,
+    match_of,
+    model_card,
+    output_of,
+    pixels_of,
+    sentence_of,
+    tokens_of,
+)
 from heed.serve.apis.schema import Answer, content, errors, request_body
 from heed.serve.engine.catalogue import Route, ServedModel
 from heed.serve.engine.generation import Prompt, continuations, temperature_of
@@ -106,22 +114,19 @@ class HeedApi:
         """The translation of a text by a person, if the memory has one and nothing special is asked for, else ours."""
         is_plain = body.format == "text" and not (body.prefix or body.glossary or body.keep or body.nbest > 1)
         known = self.service.remembered(route, body.text) if is_plain else None
-        return self._by_model(job, body, route, on_partial) if known is None else _from_memory(route, known)
+        return _translate(job, body, route, on_partial) if known is None else _from_memory(route, known)
 
-    def _by_model(
-        self, job: Job, body: schema.TranslateBody, route: Route, on_partial: OnPartial | None = None
-    ) -> schema.Translated:
-        """The answer of the models of a route, with the memory's matches of each sentence."""
-        translation = _translate(job, body, route, on_partial)
-        sentences = []
-        for each in translation.sentences:
-            job.check()
-            matches = self.service.matches(route, each.texts[0]) if each.hypothesis is not None else []
-            sentences.append(sentence_of(route.path, each, matches))
-        return schema.Translated(
-            text=translation.text, source=route.source.code, target=route.target.code, detected=route.detected,
-            path=[direction.model.name for direction in route.path], sentences=sentences,
-        )  # fmt: skip
+    async def matches(self, request: Request) -> schema.Matches:
+        """What people have translated before of a sentence like this one."""
+        body = await self.service.read(request, schema.MatchesBody)
+        source, target = self._language(body.source), self._language(body.target)
+        route = Route(source, target, self.catalogue.path(source, target) or [], None)
+
+        def work(job: Job) -> schema.Matches:
+            found = self.service.matches(route, body.text)
+            return schema.Matches(matches=[match_of(body.text, match) for match in found])
+
+        return await self.service.jobs.run(request, work)
 
     def _route(self, job: Job, body: schema.TranslateBody) -> Route:
         """The languages of a translation and the models on the way. Raises ApiError if there are none."""
@@ -343,8 +348,10 @@ def _text_of(event: Event) -> str:
     return f"event: {name}\ndata: {data}\n\n"
 
 
-def _translate(job: Job, body: schema.TranslateBody, route: Route, on_partial: OnPartial | None = None) -> Translation:
-    """The translation of a request. `on_partial` gets the number, source and text so far of sentences as they grow."""
+def _translate(
+    job: Job, body: schema.TranslateBody, route: Route, on_partial: OnPartial | None = None
+) -> schema.Translated:
+    """The answer to a request. `on_partial` gets the number, source and text so far of sentences as they grow."""
     options = TranslateOptions(
         body.nbest, body.beam_size, body.length_penalty, body.prefix,
         {term.source: term.target for term in body.glossary}, body.keep,
@@ -352,8 +359,17 @@ def _translate(job: Job, body: schema.TranslateBody, route: Route, on_partial: O
     job.wants_tokens = True
     translator = TextTranslator(job, route.steps, options)
     if body.format == "html":
-        return translator.html(body.text)
-    return translator.text(body.text, Partial(on_partial) if on_partial and route.path else None)
+        translation = translator.html(body.text)
+    else:
+        translation = translator.text(body.text, Partial(on_partial) if on_partial and route.path else None)
+    return schema.Translated(
+        text=translation.text,
+        source=route.source.code,
+        target=route.target.code,
+        detected=route.detected,
+        path=[direction.model.name for direction in route.path],
+        sentences=[sentence_of(route.path, sentence) for sentence in translation.sentences],
+    )
 
 
 def _from_memory(route: Route, known: str) -> schema.Translated:
@@ -398,6 +414,7 @@ def routes(service: Service) -> APIRouter:
         ("/detect", api.detect, schema.DetectBody), ("/inspect", api.inspect, schema.InspectBody),
         ("/next", api.next, schema.NextBody), ("/score", api.score, schema.ScoreBody),
         ("/predict", api.predict, schema.PredictBody), ("/caption", api.caption, schema.CaptionBody),
+        ("/matches", api.matches, schema.MatchesBody),
     ):  # fmt: skip
         post(path, endpoint, responses=failures, openapi_extra=request_body(body))
     return router

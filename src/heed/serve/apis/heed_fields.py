@@ -59,9 +59,7 @@ def match_of(text: str, match: NearMatch) -> schema.MemoryMatch:
     return schema.MemoryMatch(source=unit.source, target=unit.target, similarity=match.similarity, pieces=pieces)
 
 
-def sentence_of(
-    path: Sequence[Direction], sentence: TranslatedSentence, matches: Sequence[NearMatch]
-) -> schema.Sentence:
+def sentence_of(path: Sequence[Direction], sentence: TranslatedSentence) -> schema.Sentence:
     """A sentence as the last model of a path read it."""
     is_direct = len(path) <= 1
     best = sentence.hypothesis or Hypothesis((), 0.0, 0.0, text=sentence.texts[-1])
@@ -71,7 +69,6 @@ def sentence_of(
         end=sentence.start + len(sentence.texts[0]) if is_direct else None,
         source=sentence.texts[-2] if len(sentence.texts) > 1 else sentence.texts[0],
         hypotheses=[output_of(schema.Hypothesis, model, each) for each in (best, *best.alternatives)],
-        matches=[match_of(sentence.texts[0], match) for match in matches],
     )
 
 

@@ -64,6 +64,15 @@ class TranslateBody(_Body):
     """Send events: `partial` with sentences as they grow, then `done` with the answer, or `error`."""
 
 
+class MatchesBody(_Body):
+    """POST /api/matches: a sentence whose like may be in the translation memory of the server."""
+
+    text: Annotated[str, Field(max_length=2000, pattern=r"\S")]
+    source: Name
+    """Language of the sentence."""
+    target: Name
+
+
 class DirectionBody(_Body):
     """A request to one direction of a model; by default its first."""
 
@@ -271,6 +280,12 @@ class MemoryMatch(Answer):
     """The sentence and the source of the memory, word by word."""
 
 
+class Matches(Answer):
+    """POST /api/matches: the most similar first; none without a translation memory."""
+
+    matches: list[MemoryMatch]
+
+
 class Sentence(Answer):
     """A sentence with its position in the text and its translations. Through a third language it has no position."""
 
@@ -278,8 +293,6 @@ class Sentence(Answer):
     end: int | None
     source: str
     hypotheses: list[Hypothesis]
-    matches: list[MemoryMatch] = Field(default=[])
-    """Like it, in the translation memory of the server; the most similar first."""
 
 
 class Translated(Answer):

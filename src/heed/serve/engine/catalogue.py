@@ -16,6 +16,7 @@ from heed.decoding.options import SearchOptions
 from heed.decoding.translator import ModelTranslator
 from heed.documents.translation import Step
 from heed.report.description import model_sentence
+from heed.report.page import report_text
 from heed.run import WEIGHTS, Run
 from heed.serve.engine.languages import Language, detector_of, language_pair
 from heed.serve.errors import MODEL_NOT_FOUND, ApiError
@@ -23,8 +24,6 @@ from heed.tasks.predictor import Predictor
 from heed.text.language.codes import code_of
 from heed.text.language.identify import Detected, LanguageIdentifier
 
-REPORT = "report.md"
-MAX_REPORT_BYTES = 8 << 20
 MAX_HOPS = 3
 """Maximum number of models on the way from one language to another."""
 
@@ -133,7 +132,7 @@ class ServedModel:
     def read_report(self) -> str | None:
         """The text of its report.md; None without one, if it is not a regular file, or if it is another run's."""
         try:
-            report = self.run.files.read(REPORT, MAX_REPORT_BYTES).decode(errors="replace")
+            report = report_text(self.run)
             return report if fingerprint_of(self.run.folder) == self.fingerprint else None
         except (MissingInputError, DataError):
             return None

@@ -7,8 +7,11 @@ were admitted before finish with the old one, which is freed after the last of t
 
 from __future__ import annotations
 
+import gc
 import threading
-from collections.abc import Callable, Mapping
+import time
+import weakref
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from heed.core.errors import DataError, HeedError
@@ -18,6 +21,8 @@ from heed.serve.telemetry import Log
 from heed.tasks.predictor import Predictor
 
 Load = Callable[[Path], Predictor]
+LONGEST_USE = 60
+"""Seconds for which a model that was replaced is watched: its last requests have ended by then."""
 
 
 class ChangeOver:
@@ -48,16 +53,20 @@ class ChangeOver:
 
     def run(self) -> None:
         """Change the models whose runs have changed. One that cannot be used stays as it was, and the log says why."""
-        models = {name: self._current(model) for name, model in self._catalogue.models.items()}
-        changed = [name for name, model in models.items() if model is not self._catalogue.models[name]]
-        self._catalogue.replace(list(models.values()))
-        self._log.event("models_changed", models=", ".join(changed))
+        old = list(self._catalogue.models.values())
+        models = [self._current(model) for model in old]
+        replaced = {each.name: weakref.ref(each) for each, new in zip(old, models, strict=True) if each is not new}
+        self._catalogue.replace(models)
+        self._log.event("models_changed", models=", ".join(replaced))
+        del old, models
+        if replaced:
+            _free(replaced.values())
 
     def _current(self, old: ServedModel) -> ServedModel:
         """The model of the run that has a model's name now, which may be the same."""
         try:
             folder = self._folders[old.name].resolve()
-            if fingerprint_of(folder) == old.fingerprint:
+            if fingerprint_of(folder) == old.fingerprint and folder == old.run.folder:
                 return old
             new = served(old.name, self._load(folder))
             _check_replaces(old, new)
@@ -69,6 +78,17 @@ class ChangeOver:
             self._log.error("model_kept", error, model=old.name)
             return old
         return new
+
+
+def _free(models: Iterable[weakref.ref[ServedModel]]) -> None:
+    """Free models that nobody uses any more. The server has frozen what it loaded (`heed.serve.server`)."""
+    gc.unfreeze()
+    for _ in range(LONGEST_USE):
+        gc.collect()
+        if all(model() is None for model in models):
+            break
+        time.sleep(1)
+    gc.freeze()
 
 
 def _check_replaces(old: ServedModel, new: ServedModel) -> None:

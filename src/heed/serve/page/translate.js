@@ -38,7 +38,7 @@ export function translatePanel(served, modelInUse) {
   const facts = el("span", { class: "quiet", id: "facts" });
   const copy = el("button", { type: "button", class: "button", disabled: true, onclick: copyAll }, "Copy");
   const correct = correction(() => state, (error) => box.show(error), thank);
-  const matches = matchesView(use);
+  const matches = matchesView(use, (error) => box.show(error));
   const go = el("button", { type: "button", class: "button main", onclick: translate }, "Translate");
   const label = el("label", { class: "hidden", for: "source-text" }, "Text to translate");
   const panes = el(
@@ -116,7 +116,7 @@ export function translatePanel(served, modelInUse) {
     copy.disabled = !answer;
     correct.update(answer);
     output.show(answer);
-    matches.show(answer?.sentences[0]?.matches ?? []);
+    matches.clear();
     inside.clear();
     facts.textContent = live.textContent = "";
     if (!answer) return;
@@ -127,7 +127,17 @@ export function translatePanel(served, modelInUse) {
     const number = `${sentences.length} ${sentences.length === 1 ? "sentence" : "sentences"}`;
     live.textContent = answer.from_memory ? "Translated by a person." : `Translated: ${number}.`;
     modelInUse(path.at(-1));
-    if (sentences.length && path.length) inside.update();
+    if (sentences.length && path.length) {
+      inside.update();
+      lookUp();
+    }
+  }
+
+  /** Ask for translations of sentences like the chosen one. */
+  function lookUp() {
+    const { answer, sentence } = state;
+    if (served.suggestions && answer.path.length === 1)
+      matches.lookUp(answer.sentences[sentence].source, answer.source, answer.target);
   }
 
   /** Facts about an answer, as texts and buttons. */
@@ -160,7 +170,7 @@ export function translatePanel(served, modelInUse) {
   function chooseSentence(place) {
     Object.assign(state, { sentence: place, given: null, seen: null, at: null });
     output.mark(place);
-    matches.show(state.answer.sentences[place].matches ?? []);
+    lookUp();
     inside.update();
   }
 

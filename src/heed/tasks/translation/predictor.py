@@ -230,12 +230,6 @@ class TranslationPredictor(Translating, Predictor):
     def _is_convertible(self) -> bool:
         return not self._derives and find_spec("ctranslate2") is not None and self.run.tokenizers["tgt"].seldom_unknown
 
-    @property
-    def may_have_engine(self) -> bool:
-        run = self.run
-        is_possible = not self.combined and run.device.type == "cpu" and self._is_convertible
-        return run.engine != "torch" and is_possible and run.precision in ("float32", "int8")
-
     @cached_property
     def engine(self) -> Engine | None:
         """The model's own search, or CTranslate2 with it; None if PyTorch alone can search for this predictor."""
@@ -243,7 +237,8 @@ class TranslationPredictor(Translating, Predictor):
         if self._derives and run.engine != "ctranslate2":
             return cast(Engine, self.translator.engine)
         engine: Engine | None = None
-        if self.may_have_engine:
+        is_possible = not self.combined and run.device.type == "cpu" and self._is_convertible
+        if run.engine != "torch" and is_possible and run.precision in ("float32", "int8"):
             engine = open_engine(run, run.num_workers or num_cpus(), run.precision)
         if run.engine == "ctranslate2" and engine is None:
             raise UsageError(
