@@ -25,7 +25,7 @@ from heed.nn.device import choose_device, give_memory_back
 from heed.nn.weight_file import save_weights
 from heed.planner import Plan, TrainOptions, check_diagnosis, tokenizer_of, transfer_of
 from heed.recipe import build_recipe
-from heed.report.page import finish_report
+from heed.report.page import REPORT, finish_report
 from heed.report.validation import usability
 from heed.run import RECIPE, WEIGHTS, Run, load_weights
 from heed.tasks.prepare import DIAGNOSIS, add_seen, read_valid, require_enough, vocabulary_digests, write_corpus
@@ -38,7 +38,7 @@ from heed.training.checkpoints import (
     require_room_for,
     warn_about_arithmetic,
 )
-from heed.training.metrics_log import MetricsLog, validation_event
+from heed.training.metrics_log import LOG, MetricsLog, validation_event
 from heed.training.progress import Progress
 from heed.training.ranks import ALONE, Ranks
 from heed.training.trainer import Outcome, Trainer
@@ -58,12 +58,17 @@ def check_folder(options: TrainOptions, needed: Sequence[Path] = ()) -> None:
     if not options.overwrite:
         raise UsageError(_in_use(out))
     if not (out / RECIPE).exists():
-        raise UsageError(f"--overwrite: {out} is not empty and is not a run folder, so nothing was removed.")
+        raise UsageError(f"{out} is not empty and is not a run folder, so nothing was removed.")
     if is_claimed(out):
-        raise UsageError(f"--overwrite: another process is training in {out}. Stop it first.")
+        raise UsageError(f"Another process is training in {out}. Stop it first.")
     for run in (*needed, options.init, options.init_backward, options.tokenizer_of):
         if run is not None and run.resolve().is_relative_to(out.resolve()):
-            raise UsageError(f"--overwrite would remove {run}, which this training needs. Name another --out.")
+            raise UsageError(f"{run} would be removed, which this training needs. Name another --out.")
+
+
+def is_complete(out: Path) -> bool:
+    """Whether a folder has a run that is not a training which was interrupted."""
+    return (out / WEIGHTS).exists() and ((out / REPORT).exists() or not (out / LOG).exists())
 
 
 def _in_use(out: Path) -> str:

@@ -195,6 +195,40 @@ def test_a_folder_of_other_results_is_refused_with_what_differs(tmp_path: Path) 
         shout(tmp_path / "a", tmp_path / "full")
 
 
+def test_a_change_in_the_middle_of_a_text_is_noticed(tmp_path: Path) -> None:
+    lines = [f"line {number:06}\n" for number in range(20_000)]
+    (tmp_path / "a.txt").write_text("".join(lines), encoding="utf-8")
+    [[before], _] = input_files([str(tmp_path / "a.txt")], None, quiet=True)
+    lines[10_000] = "LINE 010000\n"
+    (tmp_path / "a.txt").write_text("".join(lines), encoding="utf-8")
+    [[after], _] = input_files([str(tmp_path / "a.txt")], None, quiet=True)
+    assert before.size == after.size and before.fingerprint != after.fingerprint
+
+
+def test_a_file_that_two_patterns_match_is_read_once(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("a\n", encoding="utf-8")
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "link.txt").symlink_to("a.txt")
+    patterns = [str(tmp_path / "a.txt"), str(tmp_path / "sub" / ".." / "a.txt"), str(tmp_path / "*.txt")]
+    assert len(input_files(patterns, None, quiet=True)[0]) == 1
+
+
+def test_a_part_reads_no_further_than_its_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write_table(tmp_path / "a.parquet", 1000, text=[str(number) for number in range(1000)])
+    sizes: list[int] = []
+    iterate = pyarrow.parquet.ParquetFile.iter_batches
+
+    def counted(*args: Any, **kwargs: Any) -> Any:
+        for batch in iterate(*args, **kwargs):
+            sizes.append(batch.num_rows)
+            yield batch
+
+    monkeypatch.setattr(pyarrow.parquet.ParquetFile, "iter_batches", counted)
+    part = cut(input_files([str(path)], None, quiet=True)[0])[2]
+    assert [row for table in read_part(part) for row in table["text"].to_pylist()] == [str(n) for n in range(20, 30)]
+    assert sum(sizes) <= 32
+
+
 def test_results_that_lack_rows_are_noticed(tmp_path: Path) -> None:
     write_lines(tmp_path / "a", TEXTS)
     shout(tmp_path / "a", tmp_path / "out")

@@ -21,7 +21,9 @@ from cluster_work import compute, compute_alone, contents, slow_translation, wri
 from command import call
 from toy import WORDS, barely_trained
 
+from heed.cluster.ray_cluster import Cluster
 from heed.core.environment import keep_ray_private
+from heed.core.errors import UsageError
 
 # Ray is imported by the fixture, after the environment is set.
 pytestmark = pytest.mark.skipif(find_spec("ray") is None, reason="needs Ray: pip install 'heed[ray]'")
@@ -103,8 +105,12 @@ def listening_addresses(session: str) -> set[str]:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-def test_a_cluster_of_this_machine_listens_on_the_loopback_interface_alone(nodes: Nodes) -> None:
-    found = listening_addresses(nodes.cluster.head_node.get_session_dir_path())
+def test_a_cluster_of_this_machine_listens_on_the_loopback_interface_alone() -> None:
+    with Cluster("", quiet=True) as cluster:
+        session = cluster._ray._private.worker.global_worker.node.get_session_dir_path()
+        found = listening_addresses(session)
+        with pytest.raises(UsageError, match="no machine of the cluster has 99 processors, which each worker needs"):
+            next(cluster.results({"a": {}}, len, {}, num_cpus=99))
     assert found and found <= {"0100007F", "0000000000000000FFFF00000100007F", "00000000000000000000000001000000"}
 
 

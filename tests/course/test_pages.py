@@ -58,7 +58,7 @@ def test_a_figure_agrees_within_its_distance() -> None:
     assert figure.agrees(13.0) and figure.agrees(12.0) and not figure.agrees(13.1)
 
 
-def test_a_command_that_fails_and_a_figure_that_is_missing_are_errors() -> None:
+def test_a_figure_that_is_missing_or_too_far_from_the_page_is_an_error() -> None:
     page = chapters.read_chapter(CHAPTERS[0])
     now = {name: figure.value for name, figure in page.figures.items()}
     assert chapters.rows_of(page, now, 1.0)[1]

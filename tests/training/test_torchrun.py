@@ -103,3 +103,10 @@ def test_a_restartable_training_begins_and_continues_by_the_same_command(tmp_pat
     assert [event["step"] for event in events(out) if event["event"] == "end"][-1] == 6
     assert (out / "model.safetensors").read_bytes() == weights
     assert "leave out one of them" in call(*words, "--overwrite").err
+    assert call(*words, "--max-steps", "8").code == 0
+    assert [event["step"] for event in events(out) if event["event"] == "end"][-1] == 8
+    other = call(*words, "--max-steps", "8", "--model.d_model=32")
+    assert (other.code, "was started with model.d_model = 16, not 32" in other.err) == (2, True)
+    shutil.rmtree(out / "checkpoints")
+    assert "is complete" in call(*words[:-1]).err  # without --quiet
+    assert [event["step"] for event in events(out) if event["event"] == "end"][-1] == 8

@@ -276,9 +276,9 @@ def run_training(
 ) -> None:
     """Plan and carry out a training on all ranks, and print how it ended.
 
-    `restartable`: if the run has a checkpoint, continue from it instead.
+    `restartable`: if the run has a checkpoint, continue from it instead; if it is complete, do nothing.
     """
-    from heed.execute import follow, resume
+    from heed.execute import follow, is_complete, resume
     from heed.nn.device import choose_device
     from heed.training.checkpoints import list_checkpoints
     from heed.training.ranks import joined
@@ -287,13 +287,29 @@ def run_training(
     with joined(choose_device(options.device)) as ranks:
         checkpoints = list_checkpoints(options.out / "checkpoints") if restartable and not dry_run else []
         if any(ranks.highest(len(checkpoints))):
-            outcome = resume(options, ranks=ranks)
+            outcome = resume(options, ranks=ranks, limits=_new_limits(options.out, overrides))
+        elif restartable and not dry_run and is_complete(options.out):
+            message(f"{options.out} is complete: nothing is left to train.", options.quiet or not ranks.is_first)
         elif ranks.is_first:
             outcome = _lead(recipe, overrides, options, dry_run, ranks)
         elif not dry_run:
             outcome = follow(options, ranks)
     if outcome is not None:
         finish(options.out, outcome, options.quiet or not ranks.is_first)
+
+
+def _new_limits(folder: Path, overrides: dict[str, object]) -> dict[str, object]:
+    """The limits that differ from those of a run that is started again. Raises UsageError for other differences."""
+    from heed.core.config import flattened
+    from heed.execute import LIMITS
+    from heed.run import Run
+
+    own = flattened(Run(folder).recipe.model_dump(mode="json", exclude={"data"}))
+    changed = {key: value for key, value in overrides.items() if key in own and own[key] != value}
+    if others := [key for key in changed if key.removeprefix("training.") not in LIMITS]:
+        values = ", ".join(f"{key} = {own[key]!r}, not {changed[key]!r}" for key in others)
+        raise UsageError(f"{folder} was started with {values}. Name another --out for another training.")
+    return changed
 
 
 def _lead(

@@ -30,7 +30,7 @@ NUM_PARTS = 256
 TEXT = "text"
 """The column of a text file."""
 _ENDS = 1 << 16
-"""Bytes at the beginning and at the end of a file that its fingerprint covers; Parquet's statistics are at the end."""
+"""Bytes at the beginning and at the end, where its statistics are, of a Parquet file that its fingerprint covers."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,8 @@ def input_files(patterns: Sequence[str], column: str | None, quiet: bool = False
     `column`: None for the one called `text`, or the only one of text. Raises MissingInputError if nothing matches, and
     DataError for a file without the column.
     """
-    paths = sorted({path for pattern in patterns for path in _matching(Path(pattern).absolute()) if path.is_file()})
+    matching = (path for pattern in patterns for path in _matching(Path(pattern).absolute()) if path.is_file())
+    paths = sorted({path.resolve(): path for path in matching}.values())  # each file once, however it is spelled
     if not paths:
         raise MissingInputError(f"no file matches {' or '.join(patterns)}. Put patterns in quotes: 'corpus/*.parquet'.")
     if any(map(_is_parquet, paths)) and not all(map(_is_parquet, paths)):
@@ -147,31 +148,34 @@ def _is_text(pyarrow: Any, kind: Any) -> bool:
 
 
 def _opened(path: Path) -> InputFile:
-    num_rows, offsets = _rows_of_parquet(path) if _is_parquet(path) else _rows_of_text(path)
+    return _opened_parquet(path) if _is_parquet(path) else _opened_text(path)
+
+
+def _opened_parquet(path: Path) -> InputFile:
+    with open_parquet(path) as table:
+        num_rows = int(table.metadata.num_rows)
     with open_file(path) as file:
         size = file.seek(0, 2)
         digest = hashlib.sha256(str(size).encode())
         for place in (0, max(0, size - _ENDS)):
             file.seek(place)
             digest.update(file.read(_ENDS))
-    return InputFile(path, num_rows, offsets, size, digest.hexdigest())
+    return InputFile(path, num_rows, (), size, digest.hexdigest())
 
 
-def _rows_of_parquet(path: Path) -> tuple[int, tuple[int, ...]]:
-    with open_parquet(path) as table:
-        return int(table.metadata.num_rows), ()
-
-
-def _rows_of_text(path: Path) -> tuple[int, tuple[int, ...]]:
-    """The number of lines, and where a part could begin."""
+def _opened_text(path: Path) -> InputFile:
+    """A text, with where a part could begin, and the fingerprint of all its lines."""
     offsets: list[int] = []
     number = position = 0
+    digest = hashlib.sha256()
     for raw in raw_lines(path):
         if number % STEP_ROWS == 0:
             offsets.append(position)
+        digest.update(raw)
         position += len(raw)
         number += 1
-    return number, () if path.suffix.lower() in COMPRESSIONS else tuple(offsets)
+    is_compressed = path.suffix.lower() in COMPRESSIONS
+    return InputFile(path, number, () if is_compressed else tuple(offsets), path.stat().st_size, digest.hexdigest())
 
 
 def _text_groups(path: Path, part: Part, errors: Errors) -> Iterator[Any]:
@@ -187,12 +191,15 @@ def _parquet_groups(path: Path, part: Part) -> Iterator[Any]:
 
     with open_parquet(path) as table:
         groups, begin = _row_groups(table.metadata, part)
+        end = part.first_row + part.num_rows
         for batch in table.iter_batches(GROUP_ROWS, row_groups=groups):
             first = max(part.first_row - begin, 0)
-            last = min(part.first_row + part.num_rows - begin, batch.num_rows)
+            last = min(end - begin, batch.num_rows)
             begin += batch.num_rows
             if first < last:
                 yield pyarrow.Table.from_batches([batch.slice(first, last - first)])
+            if begin >= end:
+                return
 
 
 def _row_groups(metadata: Any, part: Part) -> tuple[list[int], int]:

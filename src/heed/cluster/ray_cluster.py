@@ -99,6 +99,7 @@ class Cluster:
         The order is that in which tasks end. A task whose worker or node is lost is repeated on another. Raises
         HeedError, with the key, if that happens too often, or for an error that the function should not raise.
         """
+        self._require_a_node(num_cpus, num_gpus)
         remote = self._ray.remote(
             num_cpus=num_cpus, num_gpus=num_gpus, max_retries=RETRIES, scheduling_strategy="SPREAD",
             max_calls=0,  # a process keeps its model, on a GPU too
@@ -131,6 +132,13 @@ class Cluster:
 
     def _total(self, resource: str) -> float:
         return float(self._ray.cluster_resources().get(resource, 0))
+
+    def _require_a_node(self, num_cpus: int, num_gpus: int) -> None:
+        """Raise UsageError if no machine can do a task, which would wait for ever."""
+        machines = [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
+        if not any(each.get("CPU", 0) >= num_cpus and each.get("GPU", 0) >= num_gpus for each in machines):
+            needed = f"{num_cpus:,} processor{'s' * (num_cpus > 1)}" + " and a GPU" * bool(num_gpus)
+            raise UsageError(f"no machine of the cluster has {needed}, which each worker needs (--threads, --device).")
 
     def _at_once(self, num_cpus: int, num_gpus: int) -> int:
         """The number of tasks that can run now; one at least, as nodes may join."""
