@@ -60,7 +60,7 @@ def check_folder(options: TrainOptions, needed: Sequence[Path] = ()) -> None:
     if not (out / RECIPE).exists():
         raise UsageError(f"{out} is not empty and is not a run folder, so nothing was removed.")
     if is_claimed(out):
-        raise UsageError(f"Another process is training in {out}. Stop it first.")
+        raise UsageError(f"another process is training in {out}. Stop it first.")
     for run in (*needed, options.init, options.init_backward, options.tokenizer_of):
         if run is not None and run.resolve().is_relative_to(out.resolve()):
             raise UsageError(f"{run} would be removed, which this training needs. Name another --out.")
