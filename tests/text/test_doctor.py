@@ -10,10 +10,13 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from messy import messy_pairs
+from pydantic import TypeAdapter
 
 from heed.core.errors import MissingInputError
 from heed.text.doctor import (
@@ -26,6 +29,7 @@ from heed.text.doctor import (
     unknown_pieces,
     with_parts,
 )
+from heed.text.doctor.examination import PairExamination, TextExamination
 from heed.text.doctor.lines import EvenSample
 from heed.text.doctor.pairs import LengthCorrelation
 from heed.text.language.scripts import language_by_script
@@ -650,14 +654,46 @@ def test_a_diagnosis_becomes_json_and_fits_on_a_screen() -> None:
 # The parts
 
 
-def test_an_even_sample_is_spread_over_the_whole_stream() -> None:
-    sample = EvenSample(size=10)
+def test_an_even_sample_is_spread_over_the_whole_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(EvenSample, "SIZE", 10)
+    sample = EvenSample()
     for number in range(1000):
         sample.add(str(number))
     numbers = [int(line) for line in sample.lines]
     assert 10 <= len(numbers) <= 20
     assert {later - earlier for earlier, later in pairwise(numbers)} == {64}
     assert numbers[-1] > 900
+
+
+@pytest.mark.parametrize(("size", "seed"), [(3, 1), (11, 2)])
+def test_counts_of_parts_add_up_to_those_of_the_whole(size: int, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each part is read back from JSON; blocks of lengths, samples and examples cross the bounds of parts."""
+    monkeypatch.setattr(LengthCorrelation, "BLOCK", 20)
+    monkeypatch.setattr(LengthCorrelation, "SMALLEST_BLOCK", 10)
+    monkeypatch.setattr(EvenSample, "SIZE", size)
+    pairs, valid, test = messy_pairs(500, seed), messy_pairs(30, seed), messy_pairs(40, seed + 9)
+    lines = [src for src, _ in pairs]
+    bounds = sorted(random.Random(seed).sample(range(1, 500), 12))
+    whole = diagnose(pairs, valid, test), diagnose_text(lines, lines[:30], [src for src, _ in test])
+    of_pairs: Any = PairExamination(valid, test)
+    of_text: Any = TextExamination(lines[:30], [src for src, _ in test])
+    for examination, rows, expected in ((of_pairs, pairs, whole[0]), (of_text, lines, whole[1])):
+        seen: list[set[int]] = [set() for _ in range(examination.num_keys)]
+        parts = []
+        for begin, end in pairwise([0, *bounds, 500]):
+            counts = examination.begin(begin, 500)
+            for number, row in enumerate(rows[begin:end], start=begin + 1):
+                keys = examination.keys(row)
+                are_new = [key == 0 or key not in its for key, its in zip(keys, seen, strict=True)]
+                examination.add(counts, number, row, keys, are_new)
+                for key, its in zip(keys, seen, strict=True):
+                    its.add(key)
+            adapter = TypeAdapter[Any](type(counts))
+            parts.append(adapter.validate_json(adapter.dump_json(counts)))
+        for part in parts[1:]:
+            parts[0].merge(part)
+        assert examination.diagnosis(parts[0], to_exchange="Exchange the two sides.") == expected
+    assert {"misaligned", "leaked", "duplicate", "several-targets"} <= {finding.check for finding in whole[0].findings}
 
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=30)
@@ -693,7 +729,7 @@ def test_the_findings_are_the_same_with_pythons_own_sets(monkeypatch: pytest.Mon
     lines = [src for src, _ in pairs]
     dice.shuffle(pairs)
     found = diagnose(pairs), diagnose_text(lines)
-    for module in ("heed.text.doctor.pairs", "heed.text.doctor.diagnose", "heed.text.pair_filter"):
+    for module in ("heed.text.doctor.diagnose", "heed.text.pair_filter"):
         monkeypatch.setattr(sys.modules[module], "HashSet", PlainSet)
     assert found == (diagnose(pairs), diagnose_text(lines))
     assert {"duplicate", "several-targets"} <= {finding.check for finding in found[0].findings}

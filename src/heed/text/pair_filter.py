@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from typing import Annotated
 
 from pydantic import Field
@@ -36,28 +37,27 @@ class PairFilter:
         self.dropped: Counter[str] = Counter()
         self._seen = HashSet()
 
-    def reason_to_drop(self, src: str, tgt: str, is_new: bool | None = None) -> str | None:
-        """The reason to drop a pair: "empty", "too long", "length ratio", "copy" or "duplicate"; None keeps it.
-
-        `is_new`: whether this is its first occurrence, if the caller knows; otherwise the filter keeps track itself.
-        """
-        reason = self._reason(src, tgt, is_new)
+    def reason_to_drop(self, src: str, tgt: str) -> str | None:
+        """The reason to drop a pair, as the function; None keeps it."""
+        reason = reason_to_drop(self.config, src, tgt, lambda: self._seen.add(hash_pair(src, tgt)))
         if reason is not None:
             self.dropped[reason] += 1
         return reason
 
-    def _reason(self, src: str, tgt: str, is_new: bool | None) -> str | None:
-        config = self.config
-        src, tgt = src.strip(), tgt.strip()
-        if config.drop_empty and not (src and tgt):
-            return "empty"
-        shorter, longer = sorted((len(src), len(tgt)))
-        if longer > config.max_characters:
-            return "too long"
-        if longer > config.ratio_from and longer > config.max_length_ratio * max(shorter, 1):
-            return "length ratio"
-        if config.drop_copies and src == tgt:
-            return "copy"
-        if config.drop_duplicates and not (self._seen.add(hash_pair(src, tgt)) if is_new is None else is_new):
-            return "duplicate"
-        return None
+
+def reason_to_drop(config: PairFilterConfig, src: str, tgt: str, is_new: Callable[[], bool]) -> str | None:
+    """The reason to drop a pair: "empty", "too long", "length ratio", "copy" or "duplicate"; None keeps it.
+
+    `is_new` tells whether this is the first occurrence of the pair; it is asked only if nothing else is a reason.
+    """
+    src, tgt = src.strip(), tgt.strip()
+    if config.drop_empty and not (src and tgt):
+        return "empty"
+    shorter, longer = sorted((len(src), len(tgt)))
+    if longer > config.max_characters:
+        return "too long"
+    if longer > config.ratio_from and longer > config.max_length_ratio * max(shorter, 1):
+        return "length ratio"
+    if config.drop_copies and src == tgt:
+        return "copy"
+    return "duplicate" if config.drop_duplicates and not is_new() else None

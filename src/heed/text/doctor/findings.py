@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 import textwrap
 import unicodedata
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import Field
 
 from heed.text.readers import FileFingerprint
 
@@ -162,12 +165,12 @@ def _rendered(finding: Finding, num_examples: int, width: int, counted: str) -> 
     ]
 
 
+@dataclass
 class Tally:
     """Counts the cases of one check, and keeps the first few as examples."""
 
-    def __init__(self) -> None:
-        self.count = 0
-        self.examples: list[tuple[int, str]] = []
+    count: int = 0
+    examples: list[tuple[int, str]] = field(default_factory=list)
 
     def add(self, number: int, text: str, at: int = 0, times: int = 1) -> None:
         """Count a case on line `number`; the example shows `text` around position `at`."""
@@ -182,6 +185,21 @@ class Tally:
             half = EXCERPT // 2
             sides = (side if len(side) <= half else f"{side[:half]}…" for side in (src, tgt))
             self.examples.append((number, " ||| ".join(sides)))
+
+    def merge(self, later: Tally) -> None:
+        """Add the cases of later lines."""
+        self.count += later.count
+        self.examples = (self.examples + later.examples)[: Thresholds.num_examples]
+
+
+Tallies = defaultdict[str, Annotated[Tally, Field(default_factory=Tally)]]
+"""Tallies by the name of what they count."""
+
+
+def merge_tallies(own: Tallies, later: Mapping[str, Tally]) -> None:
+    """Add the cases of later lines to each tally."""
+    for name, tally in later.items():
+        own[name].merge(tally)
 
 
 @dataclass(frozen=True)

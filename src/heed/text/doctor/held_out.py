@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from heed.text.doctor.findings import Check, Finding, Tally, Thresholds, share
+from heed.text.doctor.findings import Check, Finding, Tally, Thresholds, excerpt, share
 from heed.text.doctor.lines import LineScan
 from heed.text.doctor.pairs import EMPTY
 from heed.text.hashing import hash_pair, hash_text
@@ -16,14 +16,26 @@ LEAKED_SIDE = Check("leaked", "are in the training data", LEAKED_ADVICE)
 EMPTY_HELD_OUT = Check("empty", EMPTY.what, "Remove them: they count as wrong translations.", stop=EMPTY.stop)
 
 
+Found = dict[int, tuple[int, str]]
+"""Where a text of a held-out set is first in the training data, by its hash: the line, and an excerpt."""
+
+
 class Overlap:
     """Counts the texts of a held-out set that are also in the training data."""
 
     def __init__(self, name: str) -> None:
         self.total = 0
         self._name = name
-        self.tally = Tally()
-        self._waiting: dict[int, tuple[int, int]] = {}  # hash -> first line, how many lines
+        self._expected: dict[int, tuple[int, int]] = {}  # hash -> first line, how many lines
+        self.found: Found = {}
+
+    @property
+    def tally(self) -> Tally:
+        """The texts that are in the training data, with the first examples there."""
+        tally = Tally()
+        for key, (number, text) in self.found.items():
+            tally.add(number, text, times=self._expected[key][1])
+        return tally
 
     @property
     def extent(self) -> str:
@@ -33,14 +45,14 @@ class Overlap:
     def expect(self, key: int, number: int) -> None:
         """Add a text of the held-out set, on its line `number`."""
         self.total += 1
-        first, times = self._waiting.get(key, (number, 0))
-        self._waiting[key] = first, times + 1
+        first, times = self._expected.get(key, (number, 0))
+        self._expected[key] = first, times + 1
 
     def compare(self, key: int, number: int, text: str) -> None:
         """Look up a text of the training set, on its line `number`."""
-        if key in self._waiting:
-            first, times = self._waiting.pop(key)
-            self.tally.add(number, f"({self._name} line {first:,}) {text}", times=times)
+        if key in self._expected and key not in self.found:
+            first, _ = self._expected[key]
+            self.found[key] = number, excerpt(f"({self._name} line {first:,}) {text}")
 
 
 class HeldOutPairs:
@@ -70,6 +82,11 @@ class HeldOutPairs:
         self.sources.compare(src_hash, number, src)
         self.targets.compare(hash_text(tgt), number, tgt)
         self.pairs.compare(pair_hash, number, src)
+
+    @property
+    def overlaps(self) -> tuple[Overlap, ...]:
+        """All that is compared."""
+        return self.pairs, self.sources, self.targets
 
     @property
     def summary(self) -> str:
@@ -117,6 +134,11 @@ class HeldOutText:
             self.scan.add(number, line)
             if len(line) >= self.MIN_CHARACTERS:
                 self.lines.expect(hash_text(line), number)
+
+    @property
+    def overlaps(self) -> tuple[Overlap, ...]:
+        """All that is compared."""
+        return (self.lines,)
 
     @property
     def summary(self) -> str:

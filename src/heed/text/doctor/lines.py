@@ -6,9 +6,10 @@ import re
 import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
-from heed.text.doctor.findings import Check, Finding, Tally, Thresholds
+from heed.text.doctor.findings import Check, Finding, Tallies, Tally, Thresholds, merge_tallies
 from heed.text.language.scripts import main_script, mixed_word
 from heed.text.readers.lines import UTF_16_BE, UTF_16_LE, utf_16_of
 
@@ -63,45 +64,59 @@ RETURNS_PER_LINE = 10
 _STOP = re.compile(r"\w(?P<space> ?)(?:[.,](?: |\Z)|[。、，])")
 
 
+@dataclass
 class EvenSample:
-    """Sample of evenly spaced lines of a stream of unknown length: between `size` and 2 x `size` of a long one."""
+    """Sample of evenly spaced lines of a stream of unknown length: between `SIZE` and 2 x `SIZE` of a long one."""
 
-    MAX_CHARACTERS = 500
+    SIZE: ClassVar = 2500
+    MAX_CHARACTERS: ClassVar = 500
 
-    def __init__(self, size: int = 2500) -> None:
-        self.lines: list[str] = []
-        self.step = 1
-        """Their distance in the stream."""
-        self._size = size
-        self._seen = 0
+    lines: list[str] = field(default_factory=list)
+    step: int = 1
+    """Their distance in the stream."""
+    num_seen: int = 0
+    """Lines of the stream so far."""
+
+    @classmethod
+    def of_part(cls, first: int, total: int) -> EvenSample:
+        """The sample of a part of a stream of `total` lines, from line `first` on, counted from 0."""
+        sample = cls(num_seen=first)
+        while -(-total // sample.step) >= 2 * sample.SIZE:
+            sample.step *= 2
+        return sample
 
     def add(self, line: str) -> None:
         """Add the next line of the stream."""
-        if self._seen % self.step == 0:
+        if self.num_seen % self.step == 0:
             self.lines.append(line[: self.MAX_CHARACTERS])
-            if len(self.lines) == 2 * self._size:
+            if len(self.lines) == 2 * self.SIZE:
                 del self.lines[1::2]
                 self.step *= 2
-        self._seen += 1
+        self.num_seen += 1
+
+    def merge(self, next_part: EvenSample) -> None:
+        """Add the sample of the next part of the same stream."""
+        self.lines += next_part.lines
+        self.num_seen = next_part.num_seen
 
 
+@dataclass
 class LineScan:
     """Counts the problems in the lines of one side; `side` is its name in messages: "source", "validation target"."""
 
-    def __init__(self, side: str) -> None:
-        self.side = side
-        self.num_lines = 0
-        self.num_characters = 0
-        self.num_words = 0
-        self.sample = EvenSample()
-        self._utf_16 = ""
-        """The variety of UTF-16 that the first line looks like; empty: none."""
-        self._num_returns = 0
-        self._num_with_stop = 0
-        self._num_with_quote = 0
-        self._num_with_doubled = 0
-        self._tallies: dict[str, Tally] = defaultdict(Tally)
-        self._scripts: dict[str, Tally] = defaultdict(Tally)
+    side: str
+    sample: EvenSample = field(default_factory=EvenSample)
+    num_lines: int = 0
+    num_characters: int = 0
+    num_words: int = 0
+    utf_16: str = ""
+    """The variety of UTF-16 that the first line looks like; empty: none."""
+    num_returns: int = 0
+    num_with_stop: int = 0
+    num_with_quote: int = 0
+    num_with_doubled: int = 0
+    tallies: Tallies = field(default_factory=lambda: defaultdict(Tally))
+    scripts: Tallies = field(default_factory=lambda: defaultdict(Tally))
 
     def add(self, number: int, line: str) -> None:
         """Examine line `number`, counted from 1."""
@@ -110,42 +125,56 @@ class LineScan:
         self.num_words += len(line.split())
         self.sample.add(line)
         if number == 1:
-            self._utf_16 = utf_16_of(line.encode("latin-1", "replace"))
+            self.utf_16 = utf_16_of(line.encode("latin-1", "replace"))
         if _SUSPECT.search(line):
             self._match(ASCII_CHECKS, number, line)
-            self._num_returns += line.count("\r")
+            self.num_returns += line.count("\r")
         if not line.isascii():
             self._look_beyond_ascii(number, line)
         elif _ASCII_LETTER.search(line):
-            self._scripts["Latin"].add(number, line)
+            self.scripts["Latin"].add(number, line)
         if '"' in line:
             self._look_at_quotes(number, line)
         if line.isupper() and len(line) > 10:
-            self._tallies["upper-case"].add(number, line)
+            self.tallies["upper-case"].add(number, line)
         if stop := _STOP.search(line):
-            self._num_with_stop += 1
+            self.num_with_stop += 1
             if stop["space"]:
-                self._tallies["tokenised"].add(number, line, stop.start())
+                self.tallies["tokenised"].add(number, line, stop.start())
 
     def _match(self, checks: Iterable[Check], number: int, line: str) -> None:
         for check in checks:
             if check.pattern and (match := check.pattern.search(line)):
-                self._tallies[check.name].add(number, line, match.start())
+                self.tallies[check.name].add(number, line, match.start())
 
     def _look_beyond_ascii(self, number: int, line: str) -> None:
         self._match(UNICODE_CHECKS, number, line)
         if not unicodedata.is_normalized("NFC", line):
-            self._tallies["not-nfc"].add(number, line)
+            self.tallies["not-nfc"].add(number, line)
         if script := main_script(line):
-            self._scripts[script].add(number, line)
+            self.scripts[script].add(number, line)
         if (at := mixed_word(line)) is not None:
-            self._tallies["mixed-word"].add(number, line, at)
+            self.tallies["mixed-word"].add(number, line, at)
 
     def _look_at_quotes(self, number: int, line: str) -> None:
-        self._num_with_quote += 1
+        self.num_with_quote += 1
         if _CSV_QUOTED.fullmatch(line):
-            self._tallies["csv-quotes"].add(number, line)
-            self._num_with_doubled += '""' in line[1:-1]
+            self.tallies["csv-quotes"].add(number, line)
+            self.num_with_doubled += '""' in line[1:-1]
+
+    def merge(self, next_part: LineScan) -> None:
+        """Add the counts of the next part of the lines."""
+        self.sample.merge(next_part.sample)
+        self.num_lines += next_part.num_lines
+        self.num_characters += next_part.num_characters
+        self.num_words += next_part.num_words
+        self.utf_16 = self.utf_16 or next_part.utf_16
+        self.num_returns += next_part.num_returns
+        self.num_with_stop += next_part.num_with_stop
+        self.num_with_quote += next_part.num_with_quote
+        self.num_with_doubled += next_part.num_with_doubled
+        merge_tallies(self.tallies, next_part.tallies)
+        merge_tallies(self.scripts, next_part.scripts)
 
     @property
     def mean_words(self) -> float:
@@ -160,24 +189,24 @@ class LineScan:
     @property
     def is_csv_quoted(self) -> bool:
         """Whether quotes are as CSV writes them: almost only around whole lines, with inner ones doubled."""
-        count = self._tallies["csv-quotes"].count
-        return count > 0.9 * self._num_with_quote and (self._num_with_doubled > 0 or 2 * count > self.num_lines)
+        count = self.tallies["csv-quotes"].count
+        return count > 0.9 * self.num_with_quote and (self.num_with_doubled > 0 or 2 * count > self.num_lines)
 
     @property
     def tokenised_share(self) -> float | None:
         """Share of the lines with a comma or full stop that have a space before it; None if there are too few."""
-        if self._num_with_stop * 5 < self.num_lines or not self.num_lines:
+        if self.num_with_stop * 5 < self.num_lines or not self.num_lines:
             return None
-        return self._tallies["tokenised"].count / self._num_with_stop
+        return self.tallies["tokenised"].count / self.num_with_stop
 
     def findings(self, opposite: LineScan | None = None) -> Iterator[Finding]:
         """The findings. `opposite`: the other side, which may be in the same file."""
         skipped = set()
-        if self._num_returns > RETURNS_PER_LINE * self.num_lines:
+        if self.num_returns > RETURNS_PER_LINE * self.num_lines:
             skipped.add("carriage-return")
             advice = "Convert them to line feeds: `tr '\\r' '\\n' < F > G`."
-            message = f"The {self.side} lines end in carriage returns, as on old Macs: {self._num_returns:,} of them."
-            yield Finding("old-mac", "stop", self._num_returns, self._num_returns, message, advice)
+            message = f"The {self.side} lines end in carriage returns, as on old Macs: {self.num_returns:,} of them."
+            yield Finding("old-mac", "stop", self.num_returns, self.num_returns, message, advice)
         if not self.is_csv_quoted:
             skipped.add("csv-quotes")
         if (self.tokenised_share or 0.0) <= Thresholds.tokenised:
@@ -186,22 +215,22 @@ class LineScan:
         nul = replace(nul, advice=nul.advice.replace(UTF_16_LE, self._utf_16_with(opposite)))
         for check in (nul, *others, *UNICODE_CHECKS, *OTHER_CHECKS):
             if check.name not in skipped:
-                yield from check.findings(self._tallies[check.name], self.num_lines, f"{self.side} lines")
+                yield from check.findings(self.tallies[check.name], self.num_lines, f"{self.side} lines")
         yield from self._other_scripts()
 
     def _utf_16_with(self, opposite: LineScan | None) -> str:
         """The variety of UTF-16 that the file may be in; after the tab of a table UTF-16LE starts with a NUL too."""
-        kinds = {self._utf_16, opposite._utf_16 if opposite else ""} - {""}
+        kinds = {self.utf_16, opposite.utf_16 if opposite else ""} - {""}
         return UTF_16_BE if kinds == {UTF_16_BE} else UTF_16_LE
 
     def _other_scripts(self) -> Iterator[Finding]:
-        main, *others = sorted(self._scripts, key=lambda name: -self._scripts[name].count) or [""]
+        main, *others = sorted(self.scripts, key=lambda name: -self.scripts[name].count) or [""]
         tally = Tally()
         for name in others:
-            tally.count += self._scripts[name].count
-            tally.examples += self._scripts[name].examples
+            tally.count += self.scripts[name].count
+            tally.examples += self.scripts[name].examples
         tally.examples = sorted(tally.examples)[: Thresholds.num_examples]
-        counts = ", ".join(f"{name} {self._scripts[name].count:,}" for name in others[:3])
+        counts = ", ".join(f"{name} {self.scripts[name].count:,}" for name in others[:3])
         what = f"are not in the main script of this side, {main} ({counts})"
         check = Check("other-script", what, "Remove them unless you expect such input.")
         yield from check.findings(tally, self.num_lines, f"{self.side} lines")

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from statistics import correlation, pstdev
+from typing import ClassVar
 
 from heed.core.environment import guide
-from heed.text.doctor.findings import Check, Finding, Tally, Thresholds, grade, share
-from heed.text.hashing import HashSet
-from heed.text.pair_filter import PairFilter, PairFilterConfig
+from heed.text.doctor.findings import Check, Finding, Tallies, Tally, Thresholds, grade, merge_tallies, share
+from heed.text.pair_filter import PairFilterConfig, reason_to_drop
 
 # fmt: off
 EMPTY = Check("empty", "have an empty side", "Check whether the files are misaligned.", stop=Thresholds.stop_empty)
@@ -29,6 +29,7 @@ PAIR_CHECKS = (
 # fmt: on
 
 
+@dataclass
 class LengthCorrelation:
     """Correlation of source and target lengths, block by block; where there is none, the files are misaligned.
 
@@ -36,89 +37,118 @@ class LengthCorrelation:
     block whose lengths hardly vary (a corpus sorted by length, numbers of fixed width) is not judged.
     """
 
-    BLOCK = 250
+    BLOCK: ClassVar = 250
     """Small enough for some hundred misaligned lines to fill blocks, large enough for a correlation exact to 0.1."""
-    SMALLEST_BLOCK = 200
-    MIN_DEVIATION = 0.2
+    SMALLEST_BLOCK: ClassVar = 200
+    MIN_DEVIATION: ClassVar = 0.2
     """Standard deviation of the logarithms on each side: lengths that vary by about a fifth."""
 
-    def __init__(self) -> None:
-        self.num_judged = 0
-        self.unrelated: list[int] = []
-        """The first pair, counted from 1, of each block with a correlation below `Thresholds.unrelated_lengths`."""
-        self._start = self._next = 1
-        self._src: list[float] = []
-        self._tgt: list[float] = []
+    first: int = 1
+    """The number of the first pair; later ones are added in order."""
+    next: int = 1
+    num_judged: int = 0
+    unrelated: list[int] = field(default_factory=list)
+    """The first pair, counted from 1, of each block with a correlation below `Thresholds.unrelated_lengths`."""
+    open: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
+    """The lengths of the pairs in blocks that are not complete, by the number of the first pair of the block."""
 
     def add(self, src: str, tgt: str) -> None:
         """Add the next pair; one with an empty side is not counted."""
-        self._next += 1
+        start = self.next - (self.next - 1) % self.BLOCK
         if src and tgt:
-            self._src.append(math.log(len(src)))
-            self._tgt.append(math.log(len(tgt)))
-        if self._next - self._start == self.BLOCK:
-            self.close()
+            self.open.setdefault(start, []).append((len(src), len(tgt)))
+        self.next += 1
+        if self.next == start + self.BLOCK:
+            self._judge_complete()
+
+    def merge(self, next_part: LengthCorrelation) -> None:
+        """Add the next part of the pairs."""
+        self.next = next_part.next
+        self.num_judged += next_part.num_judged
+        self.unrelated += next_part.unrelated
+        for start, lengths in next_part.open.items():
+            self.open.setdefault(start, []).extend(lengths)
+        self._judge_complete()
+        self.unrelated.sort()
+
+    def _judge_complete(self) -> None:
+        for start in [start for start in self.open if self.first <= start <= self.next - self.BLOCK]:
+            self._judge(start)
+
+    def _judge(self, start: int) -> None:
+        lengths = self.open.pop(start)
+        if len(lengths) < self.SMALLEST_BLOCK:
+            return
+        src, tgt = ([math.log(length) for length in side] for side in zip(*lengths, strict=True))
+        if min(pstdev(src), pstdev(tgt)) > self.MIN_DEVIATION:
+            self.num_judged += 1
+            if correlation(src, tgt) < Thresholds.unrelated_lengths:
+                self.unrelated.append(start)
 
     def close(self) -> None:
-        """Evaluate the pairs added since the last block."""
-        is_large = len(self._src) >= self.SMALLEST_BLOCK
-        if is_large and min(pstdev(self._src), pstdev(self._tgt)) > self.MIN_DEVIATION:
-            self.num_judged += 1
-            if correlation(self._src, self._tgt) < Thresholds.unrelated_lengths:
-                self.unrelated.append(self._start)
-        self._start = self._next
-        self._src, self._tgt = [], []
+        """Evaluate the pairs since the last complete block."""
+        for start in sorted(self.open):
+            self._judge(start)
 
 
+@dataclass
 class PairScan:
     """Counts the problems of the pairs of a training corpus, and those that the filter would drop."""
 
-    def __init__(self, filter_config: PairFilterConfig | None = None, in_one_file: bool = False) -> None:
-        self.num_pairs = 0
-        self._in_one_file = in_one_file
-        self.filter = PairFilter(filter_config)
-        self.lengths = LengthCorrelation()
-        self._tallies: dict[str, Tally] = defaultdict(Tally)
-        self._sources = HashSet()
-        self._pairs = HashSet()
+    config: PairFilterConfig = field(default_factory=PairFilterConfig)
+    """The filter."""
+    in_one_file: bool = False
+    lengths: LengthCorrelation = field(default_factory=LengthCorrelation)
+    num_pairs: int = 0
+    dropped: Counter[str] = field(default_factory=Counter)
+    """Pairs that the filter would drop, by reason."""
+    tallies: Tallies = field(default_factory=lambda: defaultdict(Tally))
 
-    def add(self, number: int, src: str, tgt: str, src_hash: int, pair_hash: int) -> None:
-        """Examine pair `number`, counted from 1, with its hashes from `heed.text.hashing`."""
+    def add(self, number: int, src: str, tgt: str, is_new_source: bool, is_new: bool) -> None:
+        """Examine pair `number`, counted from 1; whether its source and the pair occur for the first time."""
         self.num_pairs += 1
         self.lengths.add(src.strip(), tgt.strip())
         is_empty = not (src.strip() and tgt.strip())
         if is_empty:
-            self._tallies["empty"].add_pair(number, src, tgt)
+            self.tallies["empty"].add_pair(number, src, tgt)
         elif src.strip() == tgt.strip():
-            self._tallies["copy"].add_pair(number, src, tgt)
+            self.tallies["copy"].add_pair(number, src, tgt)
         if max(len(src), len(tgt)) > Thresholds.long_line:
-            self._tallies["long"].add_pair(number, src, tgt)
-        new_source, new_pair = self._sources.add(src_hash), self._pairs.add(pair_hash)
-        if not new_pair and not is_empty:
-            self._tallies["duplicate"].add_pair(number, src, tgt)
-        elif not new_source and not is_empty:
-            self._tallies["several-targets"].add_pair(number, src, tgt)
-        if self.filter.reason_to_drop(src, tgt, new_pair) == "length ratio":
-            self._tallies["length-ratio"].add_pair(number, src, tgt)
+            self.tallies["long"].add_pair(number, src, tgt)
+        if not is_new and not is_empty:
+            self.tallies["duplicate"].add_pair(number, src, tgt)
+        elif not is_new_source and not is_empty:
+            self.tallies["several-targets"].add_pair(number, src, tgt)
+        if reason := reason_to_drop(self.config, src, tgt, lambda: is_new):
+            self.dropped[reason] += 1
+        if reason == "length ratio":
+            self.tallies["length-ratio"].add_pair(number, src, tgt)
+
+    def merge(self, next_part: PairScan) -> None:
+        """Add the counts of the next part of the pairs."""
+        self.lengths.merge(next_part.lengths)
+        self.num_pairs += next_part.num_pairs
+        self.dropped += next_part.dropped
+        merge_tallies(self.tallies, next_part.tallies)
 
     @property
     def num_kept(self) -> int:
         """The number of pairs that the filter keeps."""
-        return self.num_pairs - self.filter.dropped.total()
+        return self.num_pairs - self.dropped.total()
 
     def findings(self) -> Iterator[Finding]:
         """The findings. Ends the scan."""
         empty = EMPTY
-        if self._in_one_file:  # where sides cannot shift
+        if self.in_one_file:  # where sides cannot shift
             advice = "They are left out. Check whether the right columns or languages were selected."
             empty = replace(empty, advice=advice, stop=1.0)
-        ratio = self.filter.config.max_length_ratio
+        ratio = self.config.max_length_ratio
         for check in (empty, *PAIR_CHECKS):
             filled = replace(check, what=check.what.format(ratio=ratio))
-            yield from filled.findings(self._tallies[check.name], self.num_pairs, "pairs")
+            yield from filled.findings(self.tallies[check.name], self.num_pairs, "pairs")
         yield from self._misaligned()
         yield from self._filtered()
-        yield from too_few(self.num_pairs, self.filter.dropped)
+        yield from too_few(self.num_pairs, self.dropped)
 
     def _misaligned(self) -> Iterator[Finding]:
         self.lengths.close()
@@ -136,7 +166,7 @@ class PairScan:
         yield Finding("misaligned", severity, len(bad), judged, message, advice)
 
     def _filtered(self) -> Iterator[Finding]:
-        dropped = self.filter.dropped
+        dropped = self.dropped
         count = dropped.total()
         if count:
             part = share(count, self.num_pairs)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from heed.core.progress import watched
-from heed.text.doctor.diagnose import until_error
+from heed.text.doctor.examination import until_error
 from heed.text.doctor.files import crlf, fingerprints_of
 from heed.text.doctor.findings import Check, Diagnosis, Finding, Tally, Thresholds, share, sorted_findings
 from heed.text.hashing import hash_text
