@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import random
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pyarrow
 import pyarrow.parquet
@@ -16,6 +16,47 @@ import pyarrow.parquet
 from heed.cluster.corpus import Work, compute_corpus, write_part
 from heed.cluster.parts import cut, input_files
 from heed.cluster.ray_cluster import Cluster
+
+
+class Here:
+    """A cluster that is this process. It can lose a worker before a task, and then the driver."""
+
+    num_nodes = 1
+
+    def __init__(self, address: str = "", quiet: bool = False, lost_after: int = -1) -> None:
+        self.done: list[str] = []
+        self.lost_after = lost_after
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+    def results(
+        self, tasks: Mapping[str, Any], function: Callable[..., Any], shared: Mapping[str, Any], *resources: int
+    ) -> Iterator[tuple[str, Any]]:
+        """Do the tasks, the last first."""
+        for key, arguments in reversed(tasks.items()):
+            if len(self.done) == self.lost_after:
+                raise ConnectionError("lost")
+            self.done.append(key)
+            yield key, function(**arguments, **shared)
+
+
+def write_table(path: Path, row_group_size: int = 7, **columns: Any) -> Path:
+    """A Parquet file."""
+    path.parent.mkdir(exist_ok=True)
+    pyarrow.parquet.write_table(pyarrow.table(columns), path, row_group_size=row_group_size)
+    return path
+
+
+def results(folder: Path) -> dict[str, list[Any]]:
+    """The columns of all results, in the order of the parts."""
+    rows: dict[str, list[Any]] = pyarrow.concat_tables(
+        [pyarrow.parquet.read_table(path) for path in sorted(folder.glob("part-*.parquet"))]
+    ).to_pydict()
+    return rows
 
 
 def write_corpus(folder: Path, words: Sequence[str], num_files: int = 12, num_rows: int = 25) -> Path:

@@ -234,7 +234,11 @@ OPENERS = {
     "heed.cluster.corpus": {
         "atomic_write": "results in a folder of their own", "read_bytes": "the same", "open": "loads a run",
     },
+    "heed.cluster.repeats": {
+        "np.load": "results in a folder of their own", "np.save": "the same", "atomic_write": "the same",
+    },
     "heed.documents.isolated": {"open": "a fact about the process"},
+    "heed.cli.data_corpus": {"atomic_write": "results in a folder of their own", "read_bytes": "the same"},
     "heed.cli.align": {"atomic_write": "a page that the user names"},
     "heed.cli.report": {"atomic_write": "a page that the user names"},
     "heed.cli.memory": {"atomic_write": "a file that the user names"},

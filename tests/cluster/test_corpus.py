@@ -8,12 +8,15 @@ from __future__ import annotations
 import gzip
 import io
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
+import pyarrow
+import pyarrow.parquet
 import pytest
+from cluster_work import Here, results, write_table
 from command import Result, call
 from toy import WORDS, barely_trained, pairs, without_shape_checks, write_lines
 
@@ -23,36 +26,7 @@ from heed.cluster.parts import cut, input_files, read_part
 from heed.cluster.ray_cluster import Cluster
 from heed.core.errors import DataError, UsageError
 
-pyarrow = pytest.importorskip("pyarrow")
-parquet = pytest.importorskip("pyarrow.parquet")
-
 __all__ = ["without_shape_checks"]
-
-
-class Here:
-    """A cluster that is this process. It can lose a worker before a task, and then the driver."""
-
-    num_nodes = 1
-
-    def __init__(self, address: str = "", quiet: bool = False, lost_after: int = -1) -> None:
-        self.done: list[str] = []
-        self.lost_after = lost_after
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        pass
-
-    def results(
-        self, tasks: Mapping[str, Any], function: Callable[..., Any], shared: Mapping[str, Any], *resources: int
-    ) -> Iterator[tuple[str, Any]]:
-        """Do the tasks, the last first."""
-        for key, arguments in reversed(tasks.items()):
-            if len(self.done) == self.lost_after:
-                raise ConnectionError("lost")
-            self.done.append(key)
-            yield key, function(**arguments, **shared)
 
 
 @pytest.fixture(autouse=True)
@@ -75,21 +49,6 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 TEXTS = [src for src, _ in pairs(30, seed=9)]
-
-
-def write_table(path: Path, row_group_size: int = 7, **columns: Any) -> Path:
-    """A Parquet file."""
-    path.parent.mkdir(exist_ok=True)
-    parquet.write_table(pyarrow.table(columns), path, row_group_size=row_group_size)
-    return path
-
-
-def results(folder: Path) -> dict[str, list[Any]]:
-    """The columns of all results, in the order of the parts."""
-    rows: dict[str, list[Any]] = pyarrow.concat_tables(
-        [parquet.read_table(path) for path in sorted(folder.glob("part-*.parquet"))]
-    ).to_pydict()
-    return rows
 
 
 def shouted(texts: list[str]) -> Mapping[str, Any]:

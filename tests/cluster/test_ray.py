@@ -141,3 +141,16 @@ def test_a_killed_worker_a_killed_driver_and_a_killed_node_lose_and_double_no_ro
     assert list(rows) == ["id", "text", "translation"] and rows["id"] == list(range(300))
     text = "".join(f"{line}\n" for line in rows["text"])
     assert call("translate", run, "--no-guard", stdin=text).lines == rows["translation"]
+
+
+def test_a_corpus_is_examined_and_deduplicated_by_workers(nodes: Nodes, tmp_path: Path) -> None:
+    corpus = write_corpus(tmp_path / "corpus", list(WORDS)[:3])
+    words = ("--ray", nodes.address, "--input", corpus / "*.parquet", "--output")
+    checked = call("data", "check", "--text", *words, tmp_path / "checked")
+    assert checked.out.startswith("train: 300 lines;") and checked.code == 0, checked.err
+    assert call("data", "deduplicate", *words, tmp_path / "distinct").code == 0
+    found = [
+        pyarrow.parquet.read_table(path)["text"].to_pylist() for path in sorted((tmp_path / "distinct").glob("p*"))
+    ]
+    texts = [pyarrow.parquet.read_table(path)["text"].to_pylist() for path in sorted(corpus.iterdir())]
+    assert [text for part in found for text in part] == [*dict.fromkeys(text for part in texts for text in part)]

@@ -1,4 +1,4 @@
-"""`heed data check`: examine data before training."""
+"""`heed data check` and `heed data deduplicate`: examine data before training, and remove repetitions."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from heed.cli.cluster import ClusterFlags, refuse_with_ray
 from heed.cli.flags import add_verb
 from heed.cli.options import (
     BadBytes,
@@ -25,18 +26,21 @@ from heed.cli.options import (
 from heed.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from heed.text.doctor import Diagnosis
+    from heed.text.readers import CorpusFiles
     from heed.text.readers.labelled import LabelledTable
     from heed.text.readers.lines import Errors
 
-app = typer.Typer(help="Examine data before training.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(
+    help="Examine data before training, and remove repetitions.", no_args_is_help=True, rich_markup_mode=None
+)
 
 
 @app.callback()
 def data() -> None:
-    """Examine data before training."""
+    """Examine data before training, and remove repetitions."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +89,7 @@ def check(
     tag_column: TagColumn = None,
     mark_column: MarkColumn = None,
     labelled: TableFlags,
+    cluster: ClusterFlags,
     src_column: SrcColumn = None,
     tgt_column: TgtColumn = None,
     src_lang: Annotated[str, typer.Option(help="Language of the source, such as en; required for TMX.")] = "",
@@ -97,7 +102,8 @@ def check(
 
     Reports line counts, empty sides, duplicates, copies, leaks, damage, scripts and lengths; for tags, their scheme,
     broken spans and likely typos; for questions, answers that are not in their text. Ends with exit code 65 if
-    something would ruin the training.
+    something would ruin the training. With --ray, a corpus of pairs or (with --text) of texts is read, and the report
+    is the same as that of one file with all rows.
 
     Examples:
 
@@ -110,6 +116,8 @@ def check(
       heed data check --table reviews.csv --test test.csv
 
       heed data check --table questions.jsonl --questions
+
+      heed data check --ray --input 'corpus/*.parquet' --output checked --src-column en --tgt-column de
     """
     from heed.text.doctor import diagnose_files, diagnose_text_files
     from heed.text.doctor.tags import diagnose_conll_files
@@ -118,6 +126,14 @@ def check(
 
     if conll and text:
         raise UsageError("--conll and --text are different kinds of files: leave one out.")
+    given = partial(
+        CorpusFiles, src_column=parse_column(src_column), tgt_column=parse_column(tgt_column), src_lang=src_lang,
+        tgt_lang=tgt_lang,
+    )  # fmt: skip
+    if cluster.is_used:
+        refuse_with_ray({"FILES": files, "--table": labelled.table, "--conll": conll})
+        _show(_of_corpus(cluster, given, text, valid or [], test or [], errors, quiet), json_output)
+        return
     if (labelled.table is None) == (not files):
         raise UsageError("give two parallel files, a file of pairs, --text or --conll and a file, or --table F.")
     files = files or []
@@ -136,15 +152,78 @@ def check(
     else:
         _check_numbers(files, {"--valid": valid or [], "--test": test or []})
         names = files if len(files) == 2 else ["", ""]
-        corpus = partial(
-            CorpusFiles, src_column=parse_column(src_column), tgt_column=parse_column(tgt_column),
-            src_lang=src_lang or language_of(names[0]), tgt_lang=tgt_lang or language_of(names[1]),
-        )  # fmt: skip
+        corpus = partial(given, src_lang=src_lang or language_of(names[0]), tgt_lang=tgt_lang or language_of(names[1]))
         held_out = [corpus(*_paths(group)) if group else None for group in (valid, test)]
         diagnosis = diagnose_files(corpus(*_paths(files)), *held_out, errors=errors, quiet=quiet)
-    print(json.dumps(diagnosis.to_json(), ensure_ascii=False) if json_output else diagnosis.render())
+    _show(diagnosis, json_output)
+
+
+def _show(diagnosis: Diagnosis, as_json: bool) -> None:
+    print(json.dumps(diagnosis.to_json(), ensure_ascii=False) if as_json else diagnosis.render())
     if diagnosis.stops:
         raise typer.Exit(65)
+
+
+def _of_corpus(
+    cluster: ClusterFlags, given: Callable[..., CorpusFiles], text: bool, valid: list[str], test: list[str],
+    errors: Errors, quiet: bool,
+) -> Diagnosis:  # fmt: skip
+    """The diagnosis of a corpus."""
+    from heed.cli.data_corpus import check_pair_corpus, check_text_corpus
+
+    if text:
+        first, second = (_single(group, "--text") if group else None for group in (valid, test))
+        return check_text_corpus(cluster, first, second, errors, quiet)
+    if cluster.column:
+        raise UsageError("--column selects a text: give --text, or --src-column and --tgt-column for pairs.")
+    _check_numbers([], {"--valid": valid, "--test": test})
+    groups = {name: given(*_paths(group)) for name, group in (("validation", valid), ("test", test)) if group}
+    return check_pair_corpus(cluster, given, groups, errors, quiet)
+
+
+def deduplicate(
+    *,
+    cluster: ClusterFlags,
+    src_column: SrcColumn = None,
+    tgt_column: TgtColumn = None,
+    errors: BadBytes = "strict",
+    quiet: Quiet = False,
+) -> None:
+    """Print the lines of stdin that do not repeat an earlier one.
+
+    White space at the ends of a line does not count. Lines are compared by 64 bits of a hash, which takes 15 bytes of
+    memory for each. With --ray, the rows of a corpus are compared by the text in --column, or by the pair in
+    --src-column and --tgt-column. The results are Parquet files with the rows that are kept.
+
+    Examples:
+
+      heed data deduplicate < lines.txt > distinct.txt
+
+      heed data deduplicate --ray --input 'corpus/*.parquet' --output distinct --src-column en --tgt-column de
+    """
+    from heed.cli.stdio import flush, groups_as_they_come, write_line
+    from heed.text.hashing import HashSet, hash_text
+    from heed.text.readers import CorpusFiles, parse_column
+
+    columns = parse_column(src_column), parse_column(tgt_column)
+    if (columns[0] is None) != (columns[1] is None):
+        raise UsageError("--src-column and --tgt-column go together.")
+    if cluster.is_used:
+        from heed.cli.data_corpus import deduplicate_corpus
+
+        given = partial(CorpusFiles, src_column=columns[0], tgt_column=columns[1]) if columns[0] is not None else None
+        if given and cluster.column:
+            raise UsageError("give --column for texts, or --src-column and --tgt-column for pairs.")
+        deduplicate_corpus(cluster, given, errors, quiet)
+        return
+    if columns[0] is not None:
+        raise UsageError("--src-column needs --ray.")
+    seen = HashSet()
+    for lines in groups_as_they_come(errors):
+        for line in lines:
+            if seen.add(hash_text(line)):
+                write_line(line)
+        flush()
 
 
 def _single(files: list[str], flag: str) -> str:
@@ -181,3 +260,4 @@ def _paths(files: list[str]) -> tuple[str | None, str | None, str | None]:
 
 
 add_verb(app, "check", check)
+add_verb(app, "deduplicate", deduplicate)

@@ -13,14 +13,14 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from heed.cluster.parts import InputFile, Part, cut, read_part
-from heed.core.errors import DataError, HeedError, UsageError
+from heed.core.errors import HeedError, UsageError
 from heed.core.files import atomic_write, is_debris, remove_debris, sha256_file, sole_writer, storage_errors
 from heed.core.json_text import parse_json
 from heed.core.progress import Progress, message
@@ -37,8 +37,8 @@ class Work:
     """What is computed for each row. It is sent to the workers, so it holds settings and no model."""
 
     verb: str
-    open: Callable[[], Compute]
-    """Loads the model; a function of a module or a `partial` of one."""
+    open: Callable[[], Any]
+    """Loads what computes: a `Compute` with its model. A function of a module or a `partial` of one."""
     columns: tuple[str, ...]
     """The columns with the texts that are read."""
     options: Mapping[str, Any]
@@ -118,6 +118,18 @@ def _shown(value: Any) -> str:
     return "not given" if value is None else str(value)
 
 
+@dataclass(frozen=True)
+class Task:
+    """A result that a worker makes."""
+
+    name: str
+    """What is computed, in messages."""
+    result: Path
+    size: int
+    """Of how many rows."""
+    arguments: Mapping[str, Any]
+
+
 def compute_corpus(work: Work, files: Sequence[InputFile], folder: Path, cluster: Any, quiet: bool = False) -> None:
     """Compute all parts whose results do not exist yet, on a `Cluster`, and check that every row is there once.
 
@@ -125,26 +137,44 @@ def compute_corpus(work: Work, files: Sequence[InputFile], folder: Path, cluster
     cannot be computed, with its row.
     """
     parts = cut(files)
+    with claimed(work, files, parts, folder):
+        tasks = [Task(part.title, folder / part.name, part.num_rows, {"part": part}) for part in parts]
+        if are_missing(tasks):
+            with cluster as connected:
+                shared = {"work": work, "key": secrets.token_hex(8), "folder": folder.absolute()}
+                distribute(work, work.verb, tasks, compute_part, shared, connected, quiet)
+        _require_all(parts, folder)
+
+
+@contextmanager
+def claimed(work: Work, files: Sequence[InputFile], parts: Sequence[Part], folder: Path) -> Iterator[None]:
+    """Make a folder that of the results of this work, and write it alone. Raises UsageError as `compute_corpus`."""
     with storage_errors("write the results", path=folder, otherwise="choose another --output"):
         folder.mkdir(parents=True, exist_ok=True)
         with sole_writer(folder, "writing"):
             Manifest.of(work, files, len(parts)).claim(folder)
-            todo = [part for part in parts if not (folder / part.name).exists()]
-            done = sum(part.num_rows for part in parts) - sum(part.num_rows for part in todo)
-            if todo:
-                if done:
-                    message(f"{len(parts) - len(todo):,} of {len(parts):,} parts are there already", quiet)
-                _distribute(work, todo, folder, cluster, done, quiet)
+            yield
             remove_debris(folder)  # of workers that were lost
-            _require_all(parts, folder)
 
 
-def _distribute(work: Work, todo: Sequence[Part], folder: Path, cluster: Any, done: int, quiet: bool) -> None:
-    total = done + sum(part.num_rows for part in todo)
-    tasks = {f"{part.path}, part {part.number:,}": {"part": part} for part in todo}
-    shared = {"work": work, "key": secrets.token_hex(8), "folder": folder.absolute()}
-    with cluster as connected, Progress(total, "rows", work.verb, quiet, initial=done) as progress:
-        for _, result in connected.results(tasks, compute_part, shared, work.threads, work.gpus):
+def are_missing(tasks: Sequence[Task]) -> bool:
+    """Whether a result does not exist yet."""
+    return not all(task.result.exists() for task in tasks)
+
+
+def distribute(
+    work: Work, title: str, tasks: Sequence[Task], function: Callable[..., int | HeedError],
+    shared: Mapping[str, Any], connected: Any, quiet: bool,
+) -> None:  # fmt: skip
+    """Let the workers of a cluster make the results that do not exist. Raises the error of a task."""
+    todo = [task for task in tasks if not task.result.exists()]
+    total = sum(task.size for task in tasks)
+    done = total - sum(task.size for task in todo)
+    if done:
+        message(f"{title}: {len(tasks) - len(todo):,} of {len(tasks):,} parts are there already", quiet)
+    named = {task.name: task.arguments for task in todo}
+    with Progress(total, "rows", title, quiet, initial=done) as progress:
+        for _, result in connected.results(named, function, shared, work.threads, work.gpus):
             if isinstance(result, HeedError):
                 raise result
             done += result
@@ -161,25 +191,34 @@ def _require_all(parts: Sequence[Part], folder: Path) -> None:
 
 
 def compute_part(part: Part, work: Work, key: str, folder: Path) -> int | HeedError:
-    """In a worker: compute a part, and return the number of its rows, or an error that people read.
-
-    `key` identifies the work: the process keeps its model.
-    """
+    """In a worker: compute a part, and return the number of its rows, or an error that people read."""
     target = folder / part.name
+    return attempted(
+        target, lambda: write_part(part, work.columns, opened(work, key), target, work.errors), part.num_rows
+    )
+
+
+def attempted(target: Path, make: Callable[[], object], size: int) -> int | HeedError:
+    """In a worker: make a result, unless another one did before it was lost. Returns `size`, or an error."""
     try:
-        with storage_errors("write the results", path=folder, otherwise="choose another --output"):
-            if not target.exists():  # another worker may have written it before it was lost
-                if key not in _kept:
-                    _kept.clear()
-                    _kept[key] = work.open()
-                write_part(part, work.columns, _kept[key], target, work.errors)
-        return part.num_rows
+        with storage_errors("write the results", path=target.parent, otherwise="choose another --output"):
+            if not target.exists():
+                make()
+        return size
     except HeedError as error:
         return error
 
 
-_kept: dict[str, Compute] = {}
-"""In a worker: the function that computes, with its model, of the work that it has last done."""
+def opened(work: Work, key: str) -> Any:
+    """In a worker: what computes, with its model. The process keeps it for the next tasks of the same `key`."""
+    if key not in _kept:
+        _kept.clear()
+        _kept[key] = work.open()
+    return _kept[key]
+
+
+_kept: dict[str, Any] = {}
+"""In a worker: what computes, of the work that it has last done."""
 
 
 def write_part(part: Part, columns: Sequence[str], compute: Compute, target: Path, errors: Errors = "strict") -> None:
@@ -195,8 +234,7 @@ def write_part(part: Part, columns: Sequence[str], compute: Compute, target: Pat
                 writer = opened.enter_context(pyarrow.parquet.ParquetWriter(file, result.schema))
             writer.write_table(result, row_group_size=result.num_rows)
             row += table.num_rows
-        if row != part.first_row + part.num_rows:
-            raise DataError(f"{part.path} has changed while it was read. Name another --output and begin again.")
+        part.require_rows(row - part.first_row)
 
 
 def _with_results(table: Any, columns: Sequence[str], compute: Compute, part: Part, first_row: int) -> Any:

@@ -43,6 +43,8 @@ class InputFile:
     """Plain text: the bytes at which every `STEP_ROWS`-th line begins. Empty for others."""
     size: int
     fingerprint: str
+    crlf_lines: int = 0
+    """Lines with Windows line ends."""
 
     @property
     def can_be_cut(self) -> bool:
@@ -60,11 +62,23 @@ class Part:
     num_rows: int
     offset: int
     """Of plain text: the byte at which the first row begins."""
+    num_skipped: int = 0
+    """Lines before the first row that are headings."""
 
     @property
     def name(self) -> str:
         """The name of the file with the results."""
         return f"part-{self.number:06}.parquet"
+
+    @property
+    def title(self) -> str:
+        """The part in messages."""
+        return f"{self.path}, part {self.number:,}"
+
+    def require_rows(self, number: int) -> None:
+        """Raise DataError unless so many rows were read."""
+        if number != self.num_rows:
+            raise DataError(f"{self.path} has changed while it was read. Name another --output and begin again.")
 
 
 def input_files(patterns: Sequence[str], column: str | None, quiet: bool = False) -> tuple[list[InputFile], str]:
@@ -73,18 +87,27 @@ def input_files(patterns: Sequence[str], column: str | None, quiet: bool = False
     `column`: None for the one called `text`, or the only one of text. Raises MissingInputError if nothing matches, and
     DataError for a file without the column.
     """
+    paths = matching_paths(patterns)
+    for path in paths:
+        column = text_column(path, column)
+    return open_files(paths, quiet), column or TEXT
+
+
+def matching_paths(patterns: Sequence[str]) -> list[Path]:
+    """The files that match the patterns, all Parquet or none, in the order of their names. Raises as `input_files`."""
     matching = (path for pattern in patterns for path in _matching(Path(pattern).absolute()) if path.is_file())
     paths = sorted({path.resolve(): path for path in matching}.values())  # each file once, however it is spelled
     if not paths:
         raise MissingInputError(f"no file matches {' or '.join(patterns)}. Put patterns in quotes: 'corpus/*.parquet'.")
-    if any(map(_is_parquet, paths)) and not all(map(_is_parquet, paths)):
-        other = next(path for path in paths if not _is_parquet(path))
+    if any(map(is_parquet, paths)) and not all(map(is_parquet, paths)):
+        other = next(path for path in paths if not is_parquet(path))
         raise DataError(f"{other} is not Parquet, as other files of the corpus are. Give one kind in a call.")
-    files = []
-    for path in watched(paths, "reading the list of files", "files", quiet):
-        column = text_column(path, column)
-        files.append(_opened(path))
-    return files, column or TEXT
+    return paths
+
+
+def open_files(paths: Sequence[Path], quiet: bool = False) -> list[InputFile]:
+    """The files of a corpus, with where they can be cut and their fingerprints."""
+    return [_opened(path) for path in watched(paths, "reading the list of files", "files", quiet)]
 
 
 def _matching(pattern: Path) -> Iterator[Path]:
@@ -97,7 +120,7 @@ def _matching(pattern: Path) -> Iterator[Path]:
 
 def text_column(path: Path, given: str | None) -> str:
     """The column of the texts of a file. Raises DataError if it does not exist, has no text, or has to be given."""
-    if not _is_parquet(path):
+    if not is_parquet(path):
         if given not in (None, TEXT):
             raise DataError(f"{path} is not Parquet: its only column is {TEXT!r}, got {given!r}.")
         return TEXT
@@ -131,13 +154,14 @@ def cut(files: Sequence[InputFile]) -> list[Part]:
     return parts
 
 
-def read_part(part: Part, errors: Errors = "strict") -> Iterator[Any]:
-    """The rows of a part with all their columns, as Arrow tables of up to `GROUP_ROWS` rows."""
+def read_part(part: Part, errors: Errors = "strict", columns: Sequence[str] | None = None) -> Iterator[Any]:
+    """The rows of a part, as Arrow tables of up to `GROUP_ROWS` rows, with these columns, or all."""
     path = Path(part.path)
-    return _parquet_groups(path, part) if _is_parquet(path) else _text_groups(path, part, errors)
+    return _parquet_groups(path, part, columns) if is_parquet(path) else _text_groups(path, part, errors)
 
 
-def _is_parquet(path: Path) -> bool:
+def is_parquet(path: Path) -> bool:
+    """Whether a file is Parquet, by its name."""
     return path.suffix.lower() == ".parquet"
 
 
@@ -148,7 +172,7 @@ def _is_text(pyarrow: Any, kind: Any) -> bool:
 
 
 def _opened(path: Path) -> InputFile:
-    return _opened_parquet(path) if _is_parquet(path) else _opened_text(path)
+    return _opened_parquet(path) if is_parquet(path) else _opened_text(path)
 
 
 def _opened_parquet(path: Path) -> InputFile:
@@ -166,7 +190,7 @@ def _opened_parquet(path: Path) -> InputFile:
 def _opened_text(path: Path) -> InputFile:
     """A text, with where a part could begin, and the fingerprint of all its lines."""
     offsets: list[int] = []
-    number = position = 0
+    number = position = crlf_lines = 0
     digest = hashlib.sha256()
     for raw in raw_lines(path):
         if number % STEP_ROWS == 0:
@@ -174,25 +198,28 @@ def _opened_text(path: Path) -> InputFile:
         digest.update(raw)
         position += len(raw)
         number += 1
+        crlf_lines += raw.endswith(b"\r\n")
     is_compressed = path.suffix.lower() in COMPRESSIONS
-    return InputFile(path, number, () if is_compressed else tuple(offsets), path.stat().st_size, digest.hexdigest())
+    size = path.stat().st_size
+    return InputFile(path, number, () if is_compressed else tuple(offsets), size, digest.hexdigest(), crlf_lines)
 
 
 def _text_groups(path: Path, part: Part, errors: Errors) -> Iterator[Any]:
     import pyarrow
 
-    lines = islice(read_lines(path, errors, part.offset, part.first_row), part.num_rows)
+    lines = read_lines(path, errors, part.offset, part.first_row)
+    lines = islice(lines, part.num_skipped, part.num_skipped + part.num_rows)
     while group := list(islice(lines, GROUP_ROWS)):
         yield pyarrow.table({TEXT: pyarrow.array(group, pyarrow.string())})
 
 
-def _parquet_groups(path: Path, part: Part) -> Iterator[Any]:
+def _parquet_groups(path: Path, part: Part, columns: Sequence[str] | None) -> Iterator[Any]:
     import pyarrow
 
     with open_parquet(path) as table:
         groups, begin = _row_groups(table.metadata, part)
         end = part.first_row + part.num_rows
-        for batch in table.iter_batches(GROUP_ROWS, row_groups=groups):
+        for batch in table.iter_batches(GROUP_ROWS, row_groups=groups, columns=columns):
             first = max(part.first_row - begin, 0)
             last = min(end - begin, batch.num_rows)
             begin += batch.num_rows

@@ -57,17 +57,27 @@ def diagnose_files(
         pair_filter=pair_filter, in_one_file=train.pairs is not None,
         languages=languages, to_exchange=how_to_exchange(train, languages, errors),
     )  # fmt: skip
-    is_lines = train.pairs is None or train.record_format in ("tsv", "jsonl")
     fingerprints = {
         name: fingerprints_of(files.paths, files.record_format if files.pairs is not None else None)
         for name, files in given.items()
     }
+    return replace(of_files(diagnosis, train, named, left_out, fingerprints), fingerprints=fingerprints)
+
+
+def of_files(
+    diagnosis: Diagnosis, train: CorpusFiles, named: Mapping[str, str], left_out: Mapping[str, Counter[str]],
+    fingerprints: Mapping[str, Mapping[str, FileFingerprint]],
+) -> Diagnosis:  # fmt: skip
+    """A diagnosis of pairs with what is known of their files.
+
+    `named`: the languages in the headings of the training data; `left_out`: entries without a pair; both by set.
+    """
+    is_lines = train.pairs is None or train.record_format in ("tsv", "jsonl")
     return replace(
         diagnosis,
         findings=sorted_findings([*diagnosis.findings, *_no_pair(left_out, diagnosis.num_pairs), *crlf(fingerprints)]),
         languages={side: named[side] or code for side, code in diagnosis.languages.items()},
         counted="line" if is_lines else "pair",
-        fingerprints=fingerprints,
     )
 
 
