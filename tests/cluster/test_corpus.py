@@ -55,7 +55,7 @@ def shouted(texts: list[str]) -> Mapping[str, Any]:
     """New columns in place of a model's; a text of a question mark is refused."""
     if "?" in texts:
         raise DataError("a question has no answer.")
-    return {"shouted": pyarrow.array([text.upper() for text in texts])}
+    return {"shouted": pyarrow.array([text.upper() for text in texts], pyarrow.string())}
 
 
 def opening() -> Callable[[list[str]], Mapping[str, Any]]:
@@ -111,6 +111,41 @@ def test_results_have_the_columns_of_the_input_and_rows_without_a_text_have_none
     assert list(rows) == ["id", "text", "더", "shouted"]
     assert rows["id"] == list(range(8)) and rows["더"] == [[1]] * 6 + [[2]] * 2
     assert rows["shouted"] == ["A", None, "B", None, None, "C", "D", "E"]
+
+
+def write_records(path: Path, *records: dict[str, object]) -> None:
+    """A file of JSON lines."""
+    text = "".join(json.dumps(record) + "\n" for record in records)
+    path.write_bytes(gzip.compress(text.encode()) if path.suffix == ".gz" else text.encode())
+
+
+def test_json_lines_are_rows_of_one_table(tmp_path: Path) -> None:
+    """Fields that an object or a file lacks are null, in all files alike."""
+    write_records(tmp_path / "a.jsonl", *({"n": at, "text": str(at), "x": None} for at in range(24)), {"n": 0.5})
+    write_records(tmp_path / "b.jsonl.gz", {"text": "b\u2028\U0001f600", "x": True})
+    files, column = input_files([str(tmp_path / "*.jsonl*")], None)
+    assert [part.num_rows for part in cut(files)] == [10, 10, 5, 1]
+    shout(tmp_path / "*.jsonl*", tmp_path / "out")
+    rows = results(tmp_path / "out")
+    assert rows["n"] == [*range(24), 0.5, None] and rows["x"] == [None] * 25 + [True] and column == "text"
+    assert rows["shouted"] == [*map(str, range(24)), None, "B\u2028\U0001f600"]
+
+
+@pytest.mark.parametrize(
+    ("record", "message"),
+    [
+        ({"text": "a", "x": [1]}, "a.jsonl:2: field 'x' is a list; a row of a table has strings, numbers, true, false"),
+        ({"text": "a", "x": {"y": 1}}, "a.jsonl:2: field 'x' is an object; a row of a table has strings"),
+        ({"text": "a", "x": "b"}, "a.jsonl:2: field 'x' is a string, and a number in earlier rows. Write one kind"),
+        ({"text": "a", "x": 1 << 63}, "a.jsonl:2: field 'x' is a number of more than 64 bits. Write it as a string."),
+        ({"text": 1}, "a.jsonl:2: field 'text' is a number, and a string in earlier rows. Write one kind"),
+    ],
+)
+def test_json_lines_that_are_no_table_are_refused(tmp_path: Path, record: dict[str, object], message: str) -> None:
+    write_records(tmp_path / "a.jsonl", {"text": "a", "x": 1}, record)
+    with pytest.raises(DataError) as error:
+        input_files([str(tmp_path / "a.jsonl")], None)
+    assert message in str(error.value)
 
 
 def test_a_lost_driver_continues_with_the_parts_that_are_missing(tmp_path: Path) -> None:
@@ -249,7 +284,10 @@ def test_pairs_are_scored_embedded_and_predicted_as_lines_are(run: Path, tmp_pat
         (("--ray", "--input", "{}/two.parquet", "--output", "out"), "which column has the texts? Give --column NAME"),
         (("--ray", "--input", "{}/two.parquet", "--output", "out", "--column", "c"), "no column 'c'; it has 'a', 'b'"),
         (("--ray", "--input", "{}/two.parquet", "--output", "out", "--column", "n"), "column 'n' is int64; it must be"),
-        (("--ray", "--input", "{}/*", "--output", "out", "--column", "a"), "is not Parquet, as other files of the"),
+        (
+            ("--ray", "--input", "{}/*", "--output", "out", "--column", "a"),
+            "is Parquet, but {}/a.txt is plain text. Give one",
+        ),
         (("--ray", "--input", "{}/a.txt", "--output", "out", "--json"), "--json cannot be combined with --ray."),
         (("--ray", "--input", "{}/a.txt", "--output", "out", "--device", "auto"), "--ray takes --device cpu or cuda"),
     ],

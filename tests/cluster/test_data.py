@@ -51,7 +51,11 @@ def write_pairs(folder: Path, kind: str, pairs: list[tuple[str, str]], cuts: tup
         if kind == "parquet":
             write_table(path, en=src, de=tgt)
         else:
-            lines = "".join(f"{one}\t{other}\n" for one, other in pairs[begin:end]).encode()
+            rows = (
+                json.dumps({"en": one, "de": other}) if kind == "jsonl" else f"{one}\t{other}"
+                for one, other in pairs[begin:end]
+            )
+            lines = "".join(f"{row}\n" for row in rows).encode()
             folder.mkdir(exist_ok=True)
             path.write_bytes(gzip.compress(lines) if kind.endswith("gz") else lines)
     return folder / f"*.{kind}"
@@ -66,11 +70,11 @@ def report(*words: object) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("kind", ["parquet", "tsv", "tsv.gz"])
+@pytest.mark.parametrize("kind", ["parquet", "jsonl", "tsv", "tsv.gz"])
 def test_the_report_on_pairs_is_that_of_one_process(tmp_path: Path, kind: str) -> None:
     write_pairs(tmp_path / "valid", kind, BARE[40:80], (0, 40))
     write_pairs(tmp_path / "test", kind, messy_pairs(30, 7), (0, 30))
-    columns = ("--src-column", "en", "--tgt-column", "de") if kind == "parquet" else ()
+    columns = ("--src-column", "en", "--tgt-column", "de") if kind in ("parquet", "jsonl") else ()
     more = (*columns, "--src-lang", "en", *(f"--{name}={tmp_path / name / '0'}.{kind}" for name in ("valid", "test")))
     write_pairs(tmp_path / "one", kind, BARE, (0, 300))
     alone = report(tmp_path / "one" / f"0.{kind}", *more)

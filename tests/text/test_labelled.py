@@ -51,6 +51,22 @@ def test_records_have_columns_too(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("record", "message"),
+    [
+        ({"text": ["a"], "label": "x"}, "t.jsonl:2: column 1 is a list; it must be text."),
+        ({"text": {"a": 1}, "label": "x"}, "t.jsonl:2: column 1 is an object; it must be text."),
+        ({"text": "a", "label": {"x": 1}}, "t.jsonl:2: column 2 is an object; it must be text or a list of labels."),
+    ],
+)
+def test_nested_values_are_no_texts(tmp_path: Path, record: dict[str, object], message: str) -> None:
+    path = tmp_path / "t.jsonl"
+    path.write_text("\n".join(map(json.dumps, [{"text": "a b", "label": "x"}, record])))
+    with pytest.raises(DataError) as error:
+        list(open_labelled(LabelledTable(path)).rows)
+    assert message in str(error.value)
+
+
+@pytest.mark.parametrize(
     ("rows", "error", "message"),
     [
         (

@@ -34,7 +34,8 @@ class ClusterFlags:
 
     ray: Ray = None
     input: Annotated[
-        list[str] | None, typer.Option("--input", metavar="GLOB", help="With --ray: Parquet files, or a text a line.")
+        list[str] | None,
+        typer.Option("--input", metavar="GLOB", help="With --ray: Parquet, .jsonl, or a text a line."),
     ] = None
     output: Annotated[Path | None, typer.Option(metavar="DIR", help="With --ray: the folder of the results.")] = None
     column: Annotated[str | None, typer.Option(help="With --ray: the column of the texts (text).")] = None
@@ -76,7 +77,7 @@ class ClusterFlags:
         files, column = input_files(self.input or (), self.column, quiet)
         for name in other_columns:
             for file in files:
-                text_column(file.path, name)
+                text_column(file, name)
         own = replace(compute, threads=compute.threads or 1)
         if not gpus:
             opening(own)  # what is wrong with the run or the options is found here, before the cluster starts

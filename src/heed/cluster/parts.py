@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from heed.core.errors import DataError, MissingInputError
 from heed.core.progress import watched
 from heed.text.archives import COMPRESSIONS, open_file, raw_lines
+from heed.text.readers.corpus import format_of
 from heed.text.readers.lines import Errors, read_lines
-from heed.text.readers.records import open_parquet
+from heed.text.readers.records import FieldKinds, jsonl_records, open_parquet
 
 GROUP_ROWS = 4096
 """Rows that are computed and held in memory together."""
@@ -29,6 +30,8 @@ NUM_PARTS = 256
 """Parts that a smaller corpus is cut into, if it has the rows."""
 TEXT = "text"
 """The column of a text file."""
+KINDS = {"parquet": "Parquet", "jsonl": "JSON lines", None: "plain text"}
+"""Kinds of files in messages."""
 _ENDS = 1 << 16
 """Bytes at the beginning and at the end, where its statistics are, of a Parquet file that its fingerprint covers."""
 
@@ -45,6 +48,8 @@ class InputFile:
     fingerprint: str
     crlf_lines: int = 0
     """Lines with Windows line ends."""
+    kinds: tuple[tuple[str, str], ...] = ()
+    """JSON lines: the fields of the objects of all files, and their kinds."""
 
     @property
     def can_be_cut(self) -> bool:
@@ -64,6 +69,8 @@ class Part:
     """Of plain text: the byte at which the first row begins."""
     num_skipped: int = 0
     """Lines before the first row that are headings."""
+    kinds: tuple[tuple[str, str], ...] = ()
+    """As in `InputFile`."""
 
     @property
     def name(self) -> str:
@@ -87,27 +94,30 @@ def input_files(patterns: Sequence[str], column: str | None, quiet: bool = False
     `column`: None for the one called `text`, or the only one of text. Raises MissingInputError if nothing matches, and
     DataError for a file without the column.
     """
-    paths = matching_paths(patterns)
-    for path in paths:
-        column = text_column(path, column)
-    return open_files(paths, quiet), column or TEXT
+    files = open_files(matching_paths(patterns), quiet)
+    for file in files:
+        column = text_column(file, column)
+    return files, column or TEXT
 
 
 def matching_paths(patterns: Sequence[str]) -> list[Path]:
-    """The files that match the patterns, all Parquet or none, in the order of their names. Raises as `input_files`."""
+    """The files that match the patterns, all of one kind, in the order of their names. Raises as `input_files`."""
     matching = (path for pattern in patterns for path in _matching(Path(pattern).absolute()) if path.is_file())
     paths = sorted({path.resolve(): path for path in matching}.values())  # each file once, however it is spelled
     if not paths:
         raise MissingInputError(f"no file matches {' or '.join(patterns)}. Put patterns in quotes: 'corpus/*.parquet'.")
-    if any(map(is_parquet, paths)) and not all(map(is_parquet, paths)):
-        other = next(path for path in paths if not is_parquet(path))
-        raise DataError(f"{other} is not Parquet, as other files of the corpus are. Give one kind in a call.")
+    first, *others = (KINDS[kind_of(path)] for path in paths)
+    for path, kind in zip(paths[1:], others, strict=True):
+        if kind != first:
+            raise DataError(f"{path} is {kind}, but {paths[0]} is {first}. Give one kind in a call.")
     return paths
 
 
 def open_files(paths: Sequence[Path], quiet: bool = False) -> list[InputFile]:
     """The files of a corpus, with where they can be cut and their fingerprints."""
-    return [_opened(path) for path in watched(paths, "reading the list of files", "files", quiet)]
+    kinds = FieldKinds()
+    files = [_opened(path, kinds) for path in watched(paths, "reading the list of files", "files", quiet)]
+    return [replace(file, kinds=tuple(kinds.of.items())) for file in files]
 
 
 def _matching(pattern: Path) -> Iterator[Path]:
@@ -118,17 +128,14 @@ def _matching(pattern: Path) -> Iterator[Path]:
         yield from Path(pattern.anchor).glob(str(pattern.relative_to(pattern.anchor)))
 
 
-def text_column(path: Path, given: str | None) -> str:
+def text_column(file: InputFile, given: str | None) -> str:
     """The column of the texts of a file. Raises DataError if it does not exist, has no text, or has to be given."""
-    if not is_parquet(path):
+    path = file.path
+    if kind_of(path) is None:
         if given not in (None, TEXT):
-            raise DataError(f"{path} is not Parquet: its only column is {TEXT!r}, got {given!r}.")
+            raise DataError(f"{path} is plain text: its only column is {TEXT!r}, got {given!r}.")
         return TEXT
-    import pyarrow
-
-    with open_parquet(path) as table:
-        kinds = {field.name: field.type for field in table.schema_arrow}
-    text = [name for name, kind in kinds.items() if _is_text(pyarrow, kind)]
+    kinds, text = _parquet_columns(path) if is_parquet(path) else _json_columns(file)
     names = ", ".join(map(repr, kinds)) or "none"
     if given is None and TEXT not in text and len(text) != 1:
         raise DataError(f"{path}: which column has the texts? Give --column NAME; it has {names}.")
@@ -138,6 +145,20 @@ def text_column(path: Path, given: str | None) -> str:
     if name not in text:
         raise DataError(f"{path}: column {name!r} is {kinds[name]}; it must be text. It has {names}.")
     return name
+
+
+def _parquet_columns(path: Path) -> tuple[dict[str, Any], list[str]]:
+    """The kinds of the columns of a Parquet file, and those of text."""
+    import pyarrow
+
+    with open_parquet(path) as table:
+        kinds = {field.name: field.type for field in table.schema_arrow}
+    return kinds, [name for name, kind in kinds.items() if _is_text(pyarrow, kind)]
+
+
+def _json_columns(file: InputFile) -> tuple[dict[str, Any], list[str]]:
+    kinds = dict(file.kinds)
+    return kinds, [name for name, kind in kinds.items() if kind in ("string", "null")]
 
 
 def cut(files: Sequence[InputFile]) -> list[Part]:
@@ -150,19 +171,27 @@ def cut(files: Sequence[InputFile]) -> list[Part]:
         for first in range(0, file.num_rows, size):
             offset = file.offsets[first // STEP_ROWS] if file.offsets else 0
             rows = min(size, file.num_rows - first)
-            parts.append(Part(len(parts), str(file.path), first, rows, offset))
+            parts.append(Part(len(parts), str(file.path), first, rows, offset, kinds=file.kinds))
     return parts
 
 
 def read_part(part: Part, errors: Errors = "strict", columns: Sequence[str] | None = None) -> Iterator[Any]:
     """The rows of a part, as Arrow tables of up to `GROUP_ROWS` rows, with these columns, or all."""
     path = Path(part.path)
-    return _parquet_groups(path, part, columns) if is_parquet(path) else _text_groups(path, part, errors)
+    if is_parquet(path):
+        return _parquet_groups(path, part, columns)
+    return _text_groups(path, part, errors) if kind_of(path) is None else _json_groups(path, part, errors, columns)
+
+
+def kind_of(path: Path) -> Literal["parquet", "jsonl"] | None:
+    """The kind of a file by its name; None for a text."""
+    kind = format_of(path)
+    return kind if kind == "parquet" or kind == "jsonl" else None
 
 
 def is_parquet(path: Path) -> bool:
     """Whether a file is Parquet, by its name."""
-    return path.suffix.lower() == ".parquet"
+    return kind_of(path) == "parquet"
 
 
 def _is_text(pyarrow: Any, kind: Any) -> bool:
@@ -171,7 +200,13 @@ def _is_text(pyarrow: Any, kind: Any) -> bool:
     return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
 
 
-def _opened(path: Path) -> InputFile:
+def _opened(path: Path, kinds: FieldKinds) -> InputFile:
+    """A file. Adds the kinds of the fields of its JSON objects."""
+    if kind_of(path) == "jsonl":
+        of_file = FieldKinds()
+        for number, record in jsonl_records(path, "replace"):
+            of_file.add(record, f"{path}:{number}")
+        kinds.merge(of_file, str(path))
     return _opened_parquet(path) if is_parquet(path) else _opened_text(path)
 
 
@@ -211,6 +246,24 @@ def _text_groups(path: Path, part: Part, errors: Errors) -> Iterator[Any]:
     lines = islice(lines, part.num_skipped, part.num_skipped + part.num_rows)
     while group := list(islice(lines, GROUP_ROWS)):
         yield pyarrow.table({TEXT: pyarrow.array(group, pyarrow.string())})
+
+
+def _json_groups(path: Path, part: Part, errors: Errors, columns: Sequence[str] | None) -> Iterator[Any]:
+    """Groups of objects; fields that one does not have are null."""
+    import pyarrow
+
+    arrow = {"int64": pyarrow.int64(), "double": pyarrow.float64(), "bool": pyarrow.bool_()}
+    kinds = {name: kind for name, kind in part.kinds if columns is None or name in columns}
+    records = islice(jsonl_records(path, errors, part.offset, part.first_row), part.num_rows)
+    while group := [record for _, record in islice(records, GROUP_ROWS)]:
+        cells = {name: [record.get(name) for record in group] for name in kinds}
+        yield pyarrow.table({
+            name: pyarrow.array(
+                [cell if cell is None else float(cell) for cell in cells[name]] if kind == "double" else cells[name],
+                arrow.get(kind, pyarrow.string()),
+            )
+            for name, kind in kinds.items()
+        })  # fmt: skip
 
 
 def _parquet_groups(path: Path, part: Part, columns: Sequence[str] | None) -> Iterator[Any]:

@@ -13,7 +13,7 @@ from heed.cluster.parts import (
     Part,
     cut,
     input_files,
-    is_parquet,
+    kind_of,
     matching_paths,
     open_files,
     read_part,
@@ -93,18 +93,18 @@ def open_texts(patterns: Sequence[str], column: str | None, errors: Errors, quie
 def open_pairs(
     patterns: Sequence[str], given: Callable[..., CorpusFiles], errors: Errors, quiet: bool = False
 ) -> Corpus:
-    """A corpus of pairs: two columns of Parquet files, or lines whose fields are separated by tabs.
+    """A corpus of pairs: two columns of Parquet files or JSON lines, or lines whose fields are separated by tabs.
 
     `given`: `CorpusFiles` with the columns and languages that were given. Raises as `input_files`, and UsageError where
     the columns have to be given.
     """
     paths = matching_paths(patterns)
-    if is_parquet(paths[0]):
+    if kind_of(paths[0]) is not None:
         pairs = given(pairs=paths[0])
-        for path in paths:
-            for column in pairs.fields:
-                text_column(path, column)
         files = open_files(paths, quiet)
+        for file in files:
+            for column in pairs.fields:
+                text_column(file, column)
         return Corpus(files, cut(files), Rows(pairs.fields, errors=errors), pairs=pairs)
     fields: tuple[int, int] | None = None
     left_out: Counter[str] = Counter()

@@ -20,7 +20,7 @@ from heed.text.archives import shown_name
 from heed.text.readers.corpus import CorpusFiles, format_of
 from heed.text.readers.label_columns import SAMPLE_ROWS, Choice, choose_columns
 from heed.text.readers.lines import Errors
-from heed.text.readers.records import jsonl_records, parquet_records
+from heed.text.readers.records import jsonl_records, kind_of, parquet_records
 from heed.text.readers.tables import table_rows
 
 Cells = list[Any]
@@ -119,7 +119,7 @@ def _cells(
     if files.record_format in ("tsv", "csv"):
         rows, _ = table_rows(files, errors, left_out)
         return None, ((number, list(cells)) for number, cells in rows if any(cells))
-    records = jsonl_records(files, errors) if files.record_format == "jsonl" else parquet_records(files)
+    records = jsonl_records(table.path, errors) if files.record_format == "jsonl" else parquet_records(table.path)
     if files.record_format == "tmx":
         raise DataError(f"{shown_name(table.path)}: a translation memory has no labels; give a table.")
     first = next(records, None)
@@ -133,6 +133,10 @@ def _row(table: LabelledTable, choice: Choice, number: int, cells: Cells, name: 
     needed = max((*choice.texts, -1 if choice.label is None else choice.label))
     if len(cells) <= needed:
         raise DataError(f"{name}:{number}: {len(cells)} columns, but column {needed + 1} is needed.")
+    for at in (*choice.texts, *(() if choice.label is None else (choice.label,))):
+        if isinstance(cells[at], dict) or (at != choice.label and isinstance(cells[at], list)):
+            can = "text or a list of labels" if at == choice.label else "text"
+            raise DataError(f"{name}:{number}: column {at + 1} is {kind_of(cells[at])}; it must be {can}.")
     texts = tuple(_text(cells[at]) for at in choice.texts)
     labels, is_list = _labels(table, cells[choice.label]) if choice.label is not None else ((), False)
     return LabelledRow(number, texts, labels, is_list, tuple(map(_text, cells)))

@@ -25,7 +25,7 @@ def read_named(path: str | Path, errors: Errors = "strict") -> Iterator[NamedRow
     """
     format = format_of(Path(path))
     if format == "jsonl":
-        for number, record in jsonl_records(CorpusFiles(pairs=path), errors):
+        for number, record in jsonl_records(path, errors):
             yield number, {name: value for name, value in record.items() if isinstance(value, str)}
         return
     if format not in ("tsv", "csv"):

@@ -112,8 +112,8 @@ def _records(path: str | Path, errors: Errors) -> Iterator[tuple[str, int, Recor
         for number, record in enumerate(_paragraphs(path), start=1):
             yield f"{name}, paragraph {number}", number, record
     elif format in ("jsonl", "parquet"):
-        files = CorpusFiles(pairs=path)
-        records = jsonl_records(files, errors) if format == "jsonl" else parquet_records(files)
+        CorpusFiles(pairs=path)  # refuses compressed Parquet
+        records = jsonl_records(path, errors) if format == "jsonl" else parquet_records(path)
         for number, record in records:
             yield f"{name}:{number}", number, record
     elif format in ("tsv", "csv"):

@@ -29,14 +29,18 @@ JSON_KINDS = {
 
 def read_jsonl(files: CorpusFiles, errors: Errors, left_out: Counter[str]) -> Iterator[Pair]:
     """A pair from each line, which is one JSON object. Raises DataError, with file and line, for anything else."""
-    for number, record in jsonl_records(files, errors):
-        yield _pair_of(record, files, f"{shown_name(files.pairs or '')}:{number}", errors)
+    for number, record in jsonl_records(files.pairs or "", errors):
+        yield _pair_of(record, files, f"{shown_name(files.pairs or '')}:{number}")
 
 
-def jsonl_records(files: CorpusFiles, errors: Errors) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The object of each line, with its number. Raises DataError, with file and line, for anything else."""
-    path = files.pairs or ""
-    for number, line in enumerate(read_lines(path, errors), start=1):
+def jsonl_records(
+    path: str | Path, errors: Errors = "strict", offset: int = 0, num_before: int = 0
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The object of each line, with its number. `offset`, `num_before`: as `read_lines`.
+
+    Raises DataError, with file and line, for anything else, and for half a character in a string.
+    """
+    for number, line in enumerate(read_lines(path, errors, offset, num_before), start=num_before + 1):
         place = f"{shown_name(path)}:{number}"
         try:
             record = parse_json(line)
@@ -44,8 +48,68 @@ def jsonl_records(files: CorpusFiles, errors: Errors) -> Iterator[tuple[int, dic
             reason = error.msg if isinstance(error, json.JSONDecodeError) else "nested too deeply or a number too long"
             raise DataError(f"{place}: not JSON ({reason}). Each line must be one JSON object.") from error
         if not isinstance(record, dict):
-            raise DataError(f"{place}: got {_kind(record)}; each line must be one JSON object.")
+            raise DataError(f"{place}: got {kind_of(record)}; each line must be one JSON object.")
+        if "\\u" in line:  # JSON can write half of a surrogate pair, which is not a character
+            for field, value in record.items():
+                if isinstance(value, str):
+                    record[field] = _whole_characters(value, field, place, errors)
         yield number, record
+
+
+def _whole_characters(value: str, field: str, place: str, errors: Errors) -> str:
+    try:
+        value.encode("utf-8")
+    except UnicodeEncodeError as error:
+        if errors == "strict":
+            code = ord(value[error.start])
+            advice = "Fix the line or pass --errors replace."
+            raise DataError(f"{place}: field {field!r} contains \\u{code:04x}, half a character. {advice}") from error
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return value
+
+
+class FieldKinds:
+    """The kinds of the fields of JSON objects that are rows of one table."""
+
+    def __init__(self) -> None:
+        self.of: dict[str, str] = {}
+        """By the name of the field: `null`, `string`, `bool`, `int64` or `double`, as Arrow calls them."""
+
+    def add(self, record: dict[str, Any], place: str) -> None:
+        """Add a row. Raises DataError for a nested value, and for another kind than in earlier rows."""
+        for field, value in record.items():
+            kind = _SCALARS.get(type(value).__name__)
+            if kind is None:
+                raise DataError(
+                    f"{place}: field {field!r} is {kind_of(value)}; a row of a table has strings, numbers, true, false "
+                    "or null. Put nested values into fields of their own, or leave them out."
+                )
+            if kind == "int64" and not -(1 << 63) <= value < 1 << 63:
+                raise DataError(f"{place}: field {field!r} is a number of more than 64 bits. Write it as a string.")
+            before = self.of.get(field, "null")
+            if kind != before and kind != "null":
+                self.of[field] = self._joined(before, kind, field, place)
+            else:
+                self.of.setdefault(field, kind)
+
+    def merge(self, others: FieldKinds, name: str) -> None:
+        """Add the fields of another file, called `name`."""
+        for field, kind in others.of.items():
+            self.of[field] = self._joined(self.of.get(field, "null"), kind, field, name)
+
+    def _joined(self, before: str, kind: str, field: str, place: str) -> str:
+        if before in (kind, "null") or kind == "null":
+            return before if kind == "null" else kind
+        if {before, kind} == {"int64", "double"}:
+            return "double"
+        now, earlier = (_KINDS.get(each, "a number") for each in (kind, before))
+        raise DataError(
+            f"{place}: field {field!r} is {now}, and {earlier} in earlier rows. Write one kind in all rows."
+        )
+
+
+_KINDS = {"bool": "true or false", "string": "a string"}
+_SCALARS = {"NoneType": "null", "str": "string", "bool": "bool", "int": "int64", "float": "double"}
 
 
 def read_parquet(files: CorpusFiles, errors: Errors, left_out: Counter[str]) -> Iterator[Pair]:
@@ -58,12 +122,12 @@ def read_parquet(files: CorpusFiles, errors: Errors, left_out: Counter[str]) -> 
                 raise DataError(f"{path}: {_no_field(field, names)}")
         batches = (batch.to_pylist() for batch in table.iter_batches(columns=list(files.fields)))
         for number, record in enumerate(chain.from_iterable(batches), start=1):
-            yield _pair_of(record, files, f"{path}, row {number}", errors)
+            yield _pair_of(record, files, f"{path}, row {number}")
 
 
-def parquet_records(files: CorpusFiles) -> Iterator[tuple[int, dict[str, Any]]]:
+def parquet_records(path: str | Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """Every row of a Parquet file with its number. Raises as `read_parquet`."""
-    with open_parquet(files.pairs or "") as table:
+    with open_parquet(path) as table:
         batches = (batch.to_pylist() for batch in table.iter_batches())
         yield from enumerate(chain.from_iterable(batches), start=1)
 
@@ -74,8 +138,8 @@ def count_rows(path: str | Path) -> int:
         return int(table.metadata.num_rows)
 
 
-def _pair_of(record: dict[str, Any], files: CorpusFiles, place: str, errors: Errors) -> Pair:
-    src, tgt = (_text_of(record, field, place, errors) for field in files.fields)
+def _pair_of(record: dict[str, Any], files: CorpusFiles, place: str) -> Pair:
+    src, tgt = (_text_of(record, field, place) for field in files.fields)
     return src, tgt
 
 
@@ -84,24 +148,17 @@ def _no_field(field: str, names: Sequence[str]) -> str:
     return f"no field {field!r}; it has {has}. Name the fields: --src-column NAME --tgt-column NAME."
 
 
-def _text_of(record: dict[str, Any], field: str, place: str, errors: Errors) -> str:
+def _text_of(record: dict[str, Any], field: str, place: str) -> str:
     if field not in record:
         raise DataError(f"{place}: {_no_field(field, list(record))}")
     value = record[field]
     if not isinstance(value, str):
-        raise DataError(f"{place}: field {field!r} is {_kind(value)}; it must be a string.")
-    try:
-        value.encode("utf-8")
-    except UnicodeEncodeError as error:  # JSON can write half of a surrogate pair, which is not a character
-        if errors == "strict":
-            code = ord(value[error.start])
-            advice = "Fix the line or pass --errors replace."
-            raise DataError(f"{place}: field {field!r} contains \\u{code:04x}, half a character. {advice}") from error
-        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        raise DataError(f"{place}: field {field!r} is {kind_of(value)}; it must be a string.")
     return value
 
 
-def _kind(value: object) -> str:
+def kind_of(value: object) -> str:
+    """What a value of a record is, in messages: "a list"."""
     name = type(value).__name__
     return JSON_KINDS.get(name, f"a {name}")
 
