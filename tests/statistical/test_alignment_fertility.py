@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable, Sequence
 from itertools import product
@@ -148,6 +149,18 @@ def test_a_mean_of_two_models_is_that_of_their_sums_over_all_alignments() -> Non
         mean = np.mean(both, axis=0)
         np.testing.assert_allclose(ours, mean, atol=1e-9)
         assert links == {(i - 1, j) for j, i in enumerate(mean.argmax(-1)) if i}
+
+
+def test_an_iteration_of_a_mean_estimates_the_jumps_of_its_hidden_markov_model() -> None:
+    """From its own posteriors, as an iteration of that model alone does."""
+    model = train("hmm_ibm3", MIXED, iterations=1, smoothing=NONE)
+    assert isinstance(model, HmmIbm3) and isinstance(model.start, Hmm)
+    alone, pairs = copy.copy(model.start), SentencePairs.of_ids(MIXED)
+    alone.lexicon = copy.deepcopy(model.lexicon)
+    alone.estimate(pairs)
+    model.estimate(pairs)
+    for num_src in {len(source) for source, _ in MIXED}:
+        np.testing.assert_allclose(model.start.jumps.table(num_src), alone.jumps.table(num_src))
 
 
 def test_the_links_are_the_best_alignment(trained: tuple[Fertile, Places]) -> None:
