@@ -141,11 +141,25 @@ def test_bad_input_is_named_with_its_line(
     assert result.out == "" and result.err.count("\n") == 1
 
 
+def test_a_run_is_replaced_on_demand_and_nothing_else(align: Align, tmp_path: Path) -> None:
+    out, other = tmp_path / "run", tmp_path / "other"
+    other.mkdir()
+    assert align("ibm1", "--out", out).code == 0
+    assert align("diagonal", "--out", out, "--overwrite").code == 0
+    assert json.loads((out / "aligner.json").read_text())["kind"] == "diagonal"
+    refused = align("ibm1", "--out", other, "--overwrite")
+    assert (refused.code, refused.err) == (
+        2, f"error: --out {other} is not the run of an aligner, so nothing was removed.\n"
+    )  # fmt: skip
+    assert other.exists()
+
+
 def test_options_that_do_not_fit_are_refused(align: Align, trained: Path, tmp_path: Path) -> None:
     assert (
         align(trained, "--iterations", 3).err == f"error: --iterations is for training; {trained} is trained already.\n"
     )
-    assert align("ibm1", "--out", trained).err == f"error: --out {trained} exists. Name another folder.\n"
+    exists = f"error: --out {trained} exists. Replace it with --overwrite, or name another folder.\n"
+    assert align("ibm1", "--out", trained).err == exists
     assert call("align", "ibm1").err == "error: give both texts: --src F --tgt F.\n"
     one = tmp_path / "one"
     assert align("ibm1", "--out", one).code == 0

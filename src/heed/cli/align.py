@@ -14,7 +14,7 @@ from heed.cli.align_attention import Attention, attention_links
 from heed.cli.flags import flags_given
 from heed.cli.options import BadBytes, OnBadBytes, Quiet, require_writable
 from heed.core.errors import DataError, UsageError
-from heed.core.files import atomic_write, storage_errors
+from heed.core.files import atomic_write, remove_folder, storage_errors
 from heed.core.progress import message, warn
 from heed.core.run_files import RunFiles
 
@@ -51,6 +51,18 @@ class Estimation:
         None
     )
     out: Annotated[Path | None, typer.Option(help="Run folder to create.")] = None
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the run in --out.")] = False
+
+    def require_place(self) -> None:
+        """Raise UsageError unless a run can be written to --out."""
+        from heed.statistical.alignment.run_folder import is_aligner_run
+
+        if self.out is None or not self.out.exists():
+            return
+        if not self.overwrite:
+            raise UsageError(f"--out {self.out} exists. Replace it with --overwrite, or name another folder.")
+        if not is_aligner_run(self.out):
+            raise UsageError(f"--out {self.out} is not the run of an aligner, so nothing was removed.")
 
     def chosen_smoothing(self) -> Smoothing:
         """The smoothing that was asked for. Raises UsageError for a prior that is not a number above 0."""
@@ -110,8 +122,7 @@ def align(
     from heed.text.readers.links import read_links, render_links
 
     require_writable(page, "--page")
-    if estimation.out is not None and estimation.out.exists():
-        raise UsageError(f"--out {estimation.out} exists. Name another folder.")
+    estimation.require_place()
     is_trained = model not in ALIGNERS
     if is_trained and (given := flags_given(estimation)):
         raise UsageError(f"{given[0]} is for training; {model} is trained already.")
@@ -206,6 +217,8 @@ def _train(
             kind=kind, smoothing=smoothing.kind, alpha=smoothing.alpha, num_pairs=len(pairs.sources),
             log_likelihood_per_word=last, directions=list(trained.aligners),
         )  # fmt: skip
+        if out.exists():
+            remove_folder(out)
         write_run(out, trained, facts)
         message(f"{out}: use it with `heed align {out} --src F --tgt F`.", quiet)
     return trained
