@@ -117,6 +117,17 @@ def test_options_that_do_not_apply_to_a_text_are_refused(folder: Path) -> None:
         assert message in result.err
 
 
+def test_a_size_of_batches_is_refused_for_a_stream(folder: Path) -> None:
+    """It would have no effect. The recipe of an existing run may have it."""
+    words = ("--text", folder / "text", "--training.tokens_per_batch=64", "--dry-run")
+    refused = call("train", *words, "--model.kind=rnn")
+    assert refused.code == 2 and "training.tokens_per_batch has no effect on a stream" in refused.err
+    assert call("train", *words, "--model.kind=gpt").code == 0
+    recipe = folder / "rnn" / "recipe.toml"
+    assert "tokens_per_batch" in recipe.read_text()
+    assert call("train", recipe, "--dry-run").code == 0
+
+
 def test_a_training_on_streams_is_resumed_by_the_command_line(folder: Path) -> None:
     long = {"training.max_steps": 60, "training.save_every": 7}
     train(folder, "rnn", "straight", **long)

@@ -202,6 +202,20 @@ def test_a_table_with_another_number_of_texts_is_refused(trained: Path, tmp_path
     )  # fmt: skip
 
 
+def test_a_table_whose_columns_are_unclear_is_refused_without_flags_of_the_training(
+    trained: Path, tmp_path: Path
+) -> None:
+    table = write(
+        tmp_path / "t.csv", [("a very good film", f"{n} that was good to see", "pos") for n in range(8)], "x,y,z"
+    )
+    for verb in ("evaluate", "predict"):
+        result = call(verb, trained, "--table", table)
+        assert (result.code, result.err) == (
+            2, f"error: {table}: several columns could hold the texts ('x', 'y', 'z'). Name the columns as in the "
+            'training table: "text", "label".\n'
+        )  # fmt: skip
+
+
 def test_rows_are_held_out_by_label_and_equal_texts_together(tmp_path: Path) -> None:
     content = [*rows(300), *rows(300)[:100], *[("rare text " + str(i), "rare") for i in range(20)]]
     data = TableData(table=str(write(tmp_path / "t.csv", content)))

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from heed.core.errors import DataError
+from heed.core.errors import DataError, UsageError
 from heed.core.progress import message
 from heed.evaluation.evaluation import INTERVALS, Evaluation
 from heed.evaluation.leakage import check_leakage
@@ -20,6 +20,7 @@ from heed.tasks.classification.report import report_sections
 from heed.tasks.classification.rows import split
 from heed.tasks.classification.scores import statistics_of
 from heed.tasks.prepare import VALID, Row, read_valid
+from heed.text.readers.label_columns import UnclearColumnsError
 from heed.text.readers.labelled import LabelledTable, OpenTable, open_labelled, possible_headings
 from heed.text.readers.lines import Errors
 
@@ -42,10 +43,15 @@ def read_test(predictor: Any, table: Path) -> list[Row]:
 
 def open_test(predictor: Any, table: Path, errors: Errors = "strict", with_labels: bool = True) -> OpenTable:
     """Open a table for a run. Raises UsageError if its rows have another number of texts than the run reads."""
-    opened = open_labelled(_test_table(predictor, table, with_labels), errors, needs_labels=with_labels)
     names = predictor.labels.columns[:-1]
     listed = " and ".join(f'"{name.strip()}"' for name in names)
     advice = f"Name the columns as there: {listed}." if names else "Give a table with the same columns."
+    try:
+        opened = open_labelled(_test_table(predictor, table, with_labels), errors, needs_labels=with_labels)
+    except UnclearColumnsError as error:
+        columns = ", ".join(f'"{name.strip()}"' for name in predictor.labels.columns)
+        as_there = f"Name the columns as in the training table: {columns}." if columns else advice
+        raise UsageError(f"{error.problem} {as_there}") from error
     opened.require_texts(predictor.num_texts, advice)
     return opened
 

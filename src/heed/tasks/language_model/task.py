@@ -20,6 +20,7 @@ from heed.data.text_stream import StreamLoader, TextStream, WindowLoader
 from heed.decoding.scoring import MAX_SCORED_TOKENS, Reader, TextScorer, make_reader
 from heed.metrics import score_likelihoods
 from heed.metrics.metric import Score
+from heed.models import MODELS
 from heed.nn.contract import Autoregressive, Vocabularies
 from heed.tasks import prepare
 from heed.tasks.defaults import Choices, CorpusStats, Machine
@@ -69,6 +70,12 @@ class LanguageModelTask(GenerationTask):
             raise ValueError('tokenizer.dropout requires task = "translation" and tokenizer.kind = "bpe": set it to 0')
         if recipe.training.r_drop:
             raise ValueError('training.r_drop requires task = "translation": set it to 0')
+        is_stream = recipe.data.text_as == "stream" and not MODELS[recipe.model.kind].count_based
+        if is_new and is_stream and "tokens_per_batch" in recipe.training.model_fields_set:
+            raise ValueError(
+                'training.tokens_per_batch has no effect on a stream (data.text_as = "stream"), whose updates have '
+                "training.num_streams times training.context tokens: set these, and leave it out"
+            )
 
     @classmethod
     def examine(cls, data: TextData, quiet: bool) -> Examination:

@@ -37,6 +37,14 @@ MOST_REPEATED = 0.5
 """Share of distinct values among the rows up to which a column can hold labels."""
 
 
+class UnclearColumnsError(UsageError):
+    """Columns cannot be chosen; the advice is the flag that names them."""
+
+    def __init__(self, problem: str, advice: str) -> None:
+        super().__init__(f"{problem} {advice}")
+        self.problem = problem
+
+
 @dataclass(frozen=True)
 class Choice:
     """Positions of the columns, from 0, and how they were chosen."""
@@ -54,7 +62,7 @@ def choose_columns(
 ) -> Choice:  # fmt: skip
     """Choose the columns of a table from its first rows. `heading`: the names of its fields, if the format has them.
 
-    Raises DataError for a column that does not exist, UsageError when the columns have to be given.
+    Raises DataError for a column that does not exist, UnclearColumnsError when the columns have to be given.
     """
     first = [str(cell or "") for cell in (rows[0] if heading is None else heading)]
     width = max(map(len, [first, *rows]))
@@ -141,9 +149,9 @@ def _longest(columns: Sequence[_Column], label: int | None, first: Sequence[str]
         raise UsageError(f"{name}: no column of texts; the table has only {listed(first)}.")
     rival = ranked[1].mean_words if len(ranked) > 1 else 0.0
     if ranked[0].mean_words < 2 * rival or (ranked[0].mean_words <= 1 and len(ranked) > 1):
-        raise UsageError(
-            f"{name}: several columns could hold the texts ({listed(first)}). Name one: "
-            f"--text-column {ranked[0].at + 1} (give the flag twice for pairs of texts)."
+        raise UnclearColumnsError(
+            f"{name}: several columns could hold the texts ({listed(first)}).",
+            f"Name one: --text-column {ranked[0].at + 1} (give the flag twice for pairs of texts).",
         )
     return ranked[0].at
 
@@ -155,13 +163,15 @@ def _repeating(columns: Sequence[_Column], texts: Sequence[int], first: Sequence
     if len(able) == 1:
         return able[0].at
     if not able:
-        raise UsageError(
-            f"{name}: no column of labels (columns: {listed(first)}). Name it with --label-column, or what the table "
-            "is for with --task."
+        raise UnclearColumnsError(
+            f"{name}: no column of labels (columns: {listed(first)}).",
+            "Name it with --label-column, or what the table is for with --task.",
         )
-    advice = f"Name it: --label-column {able[0].at + 1}."
     numbers = " and ".join(str(column.at + 1) for column in able)
-    raise UsageError(f"{name}: columns {numbers} could hold the labels ({listed(first)}). {advice}")
+    raise UnclearColumnsError(
+        f"{name}: columns {numbers} could hold the labels ({listed(first)}).",
+        f"Name it: --label-column {able[0].at + 1}.",
+    )
 
 
 def label_counts(labels: Sequence[Sequence[str]]) -> Counter[str]:
