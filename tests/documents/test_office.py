@@ -402,6 +402,52 @@ def test_a_huge_cell_is_read_in_linear_time() -> None:
     assert cell.upper().strip() in part(translated("a.xlsx", data), "xl/sharedStrings.xml")
 
 
+def with_64_bits(monkeypatch: pytest.MonkeyPatch, parts: Mapping[str, bytes | str]) -> bytes:
+    """A package with all sizes and places in fields of 64 bits."""
+    out = io.BytesIO()
+    with monkeypatch.context() as patch:
+        patch.setattr(zipfile, "ZIP64_LIMIT", -1)
+        with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.comment = b"a comment"
+            for name, content in parts.items():
+                archive.writestr(name, content)
+    return out.getvalue()
+
+
+def test_packages_with_fields_of_64_bits_are_translated(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And written with fields of 32 bits; further fields of a part are kept."""
+    parts = {"a.bin": "kept", "word/document.xml": f"<w:document {W}>{TEXT}</w:document>", "z.bin": "kept too"}
+    data = with_64_bits(monkeypatch, parts)
+    assert data.count(b"PK\x06\x06") == data.count(b"PK\x06\x07") == 1
+    assert struct.unpack_from("<L", data, data.index(b"PK\x01\x02") + 20) == (0xFFFFFFFF,)
+    done = translated("a.docx", data)
+    assert done.count(b"PK\x06\x06") == done.count(b"PK\x06\x07") == 0
+    with zipfile.ZipFile(io.BytesIO(done)) as archive:
+        assert archive.testzip() is None and archive.namelist() == [*parts] and archive.comment == b"a comment"
+        assert archive.read("a.bin") == b"kept" and archive.read("z.bin") == b"kept too"
+        assert all(each.extra == b"" for each in archive.infolist())
+    assert part(done) == part(translated("a.docx", zipped(parts)))
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "message"),
+    [
+        (8, 1 << 62, "it would unpack to "),  # the size of the part when it is unpacked
+        (16, 1 << 62, "its parts overlap"),  # when it is packed
+        (24, 1 << 40, "its parts overlap"),  # where it begins
+        (24, (1 << 64) - 1, "its parts overlap"),
+    ],
+)
+def test_fields_of_64_bits_that_harm_are_refused(
+    monkeypatch: pytest.MonkeyPatch, place: int, value: int, message: str
+) -> None:
+    data = bytearray(with_64_bits(monkeypatch, {"word/document.xml": f"<w:document {W}>{TEXT}</w:document>"}))
+    extra = data.index(b"PK\x01\x02") + 46 + len("word/document.xml")
+    data[extra + place - 4 : extra + place + 4] = value.to_bytes(8, "little")
+    with pytest.raises(DataError, match=message):
+        translated("a.docx", bytes(data))
+
+
 def test_stored_parts_stay_stored_and_further_fields_of_the_package_are_kept() -> None:
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as archive:

@@ -3,6 +3,7 @@
 What does not change is copied as it is packed, byte by byte: pictures, styles, embedded files, macros, links to outside
 files, and the order and dates of the parts. Nothing is extracted to disk and nothing inside is run or opened besides
 the parts that are asked for. The standard library reads the table of contents; its writer would pack everything anew.
+Sizes and places of 64 bits, which some programs write without need, are written with 32.
 
 A package is refused if it is encrypted or damaged, or made to harm: too many parts, parts that unpack to more than is
 allowed or than they declare, parts that overlap, names that lead out of a folder or occur twice.
@@ -16,6 +17,7 @@ import zipfile
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from heed.core.errors import DataError
 from heed.core.files import format_bytes
@@ -29,6 +31,13 @@ _CENTRAL = struct.Struct("<4s6H3L5H2L")
 _CENTRAL_HEAD = b"PK\x01\x02"
 _LOCAL = struct.Struct("<4s5H3L2H")
 _END = struct.Struct("<4s4H2LH")
+_END_64 = b"PK\x06\x06"
+_LOCATOR_64 = 20
+"""Bytes between the end of the table of contents with 64 bits and that with 32."""
+_64_BITS = 1
+"""The kind of the further field that has sizes and places of 64 bits."""
+_ELSEWHERE = 0xFFFFFFFF
+"""A size or place that is in such a field."""
 _IS_ENCRYPTED, _HAS_DESCRIPTOR = 1, 8
 
 
@@ -128,7 +137,7 @@ class ZipPackage:
             raise self._damaged(f"{name}: {error}") from error
 
     def with_parts(self, contents: Mapping[str, bytes]) -> bytes:
-        """The package with other contents of some parts. Without any, the same bytes."""
+        """The package with other contents of some parts. Without any, the same bytes, but for fields of 64 bits."""
         out = [self._data[: min(each.begin for each in self._entries.values())]]
         moved: dict[str, int] = {}
         length = len(out[0])
@@ -156,11 +165,14 @@ class ZipPackage:
         at = self._contents
         for name in self._listed:
             fields = [*_CENTRAL.unpack_from(self._data, at)]
-            if fields[0] != _CENTRAL_HEAD or 0xFFFFFFFF in (fields[8], fields[9], fields[16]):
-                raise self._damaged("its table of contents is in pieces, or has 64-bit sizes")
+            if fields[0] != _CENTRAL_HEAD:
+                raise self._damaged("its table of contents is in pieces")
             begin, lengths = at + _CENTRAL.size, fields[10:13]
             at = begin + sum(lengths)
             rest = self._data[begin:at]
+            if {fields[8], fields[9], fields[16]} & {_ELSEWHERE}:
+                rest = self._as_32_bits(name, fields, rest)
+                lengths = fields[10:13]
             fields[16] += moved[name]
             if name in contents:  # further fields, such as times in a finer unit, are left out
                 fields[3] &= ~_HAS_DESCRIPTOR
@@ -169,14 +181,38 @@ class ZipPackage:
             out.append(_CENTRAL.pack(*fields) + rest)
         return b"".join([*out, self._new_end(at, sum(map(len, out)), moved)])
 
+    def _as_32_bits(self, name: str, fields: list[Any], rest: bytes) -> bytes:
+        """Put sizes and the place of a part, which fit, into its fields of 32 bits; what follows them, without those
+        of 64 bits."""
+        entry, (name_length, extra_length) = self._entries[name], fields[10:12]
+        fields[8:10] = entry.info.compress_size, entry.info.file_size
+        fields[13], fields[16] = 0, entry.begin  # in the first and only piece of the package
+        extra = _without_64_bits(rest[name_length : name_length + extra_length])
+        fields[11] = len(extra)
+        return rest[:name_length] + extra + rest[name_length + extra_length :]
+
     def _new_end(self, at: int, length: int, moved: Mapping[str, int]) -> bytes:
         """The end of the package, with the new place and size of the table of contents."""
+        if self._data.startswith(_END_64, at):  # is left out, with what says where it is
+            at += 12 + int.from_bytes(self._data[at + 4 : at + 12], "little") + _LOCATOR_64
         tail = self._data[at:]
-        if not tail.startswith(b"PK\x05\x06"):
-            raise self._damaged("it has 64-bit sizes")
+        if not tail.startswith(b"PK\x05\x06") or len(tail) < _END.size:
+            raise self._damaged("its table of contents has no end")
         fields = [*_END.unpack_from(tail)]
-        fields[5:7] = length, fields[6] + moved[""]
+        begin = self._contents if fields[6] == _ELSEWHERE else fields[6]
+        fields[1:7] = 0, 0, len(self._listed), len(self._listed), length, begin + moved[""]
         return _END.pack(*fields) + tail[_END.size :]
+
+
+def _without_64_bits(extra: bytes) -> bytes:
+    """The further fields of a part but for sizes and places of 64 bits."""
+    kept, at = [], 0
+    while at + 4 <= len(extra):
+        kind, size = struct.unpack_from("<2H", extra, at)
+        if kind != _64_BITS:
+            kept.append(extra[at : at + 4 + size])
+        at += 4 + size
+    return b"".join([*kept, extra[at:]])
 
 
 def _sizes(content: bytes, packed: bytes) -> tuple[int, int, int]:
