@@ -22,7 +22,7 @@ from toy import WORDS, barely_trained, pairs, without_shape_checks, write_lines
 
 from heed.cluster import parts
 from heed.cluster.corpus import Work, compute_corpus
-from heed.cluster.parts import cut, input_files, read_part
+from heed.cluster.parts import cut, input_files, open_files, read_part
 from heed.cluster.ray_cluster import Cluster
 from heed.core.errors import DataError, UsageError
 
@@ -221,6 +221,14 @@ def test_a_part_reads_no_further_than_its_rows(tmp_path: Path, monkeypatch: pyte
     part = cut(input_files([str(path)], None, quiet=True)[0])[2]
     assert [row for table in read_part(part) for row in table["text"].to_pylist()] == [str(n) for n in range(20, 30)]
     assert sum(sizes) <= 32
+
+
+def test_a_part_reads_no_columns_that_are_not_asked_for(tmp_path: Path) -> None:
+    write_table(tmp_path / "a.parquet", text=["a"], more=["b"])
+    write_records(tmp_path / "a.jsonl", {"text": "a", "more": "b"})
+    for name in ("a.parquet", "a.jsonl"):
+        [part] = cut(open_files([tmp_path / name], quiet=True))
+        assert [table.column_names for table in read_part(part, columns=["text"])] == [["text"]]
 
 
 def test_results_that_lack_rows_are_noticed(tmp_path: Path) -> None:
