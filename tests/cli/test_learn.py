@@ -16,6 +16,7 @@ from heed.run import Run
 from heed.tasks.prepare import read_valid
 from heed.tasks.translation import corrections
 from heed.tasks.translation.corrections import Decision, Lesson, split
+from heed.tasks.translation.data import PartConfig
 
 CORRECTIONS = pairs(200, seed=5, longest=7)
 
@@ -86,12 +87,33 @@ def test_corrections_are_a_quarter_of_an_epoch_and_old_pairs_are_drawn_without_t
     assert len(replayed) == max(50, len(lesson.learned))
     [part] = table["parts"]
     assert part["repeat"] == max(1, round(len(replayed) / 3 / len(lesson.learned)))
-    old = list(zip(replayed, lines(tmp_path / "a", "replay.tgt"), strict=True))
+    old = [(*row, "") for row in zip(replayed, lines(tmp_path / "a", "replay.tgt"), strict=True)]
     monkeypatch.setattr(corrections, "_old_pairs", lambda *_: reversed(old))
     lesson.write(tmp_path / "b", data, translator, seed=1)
     assert lines(tmp_path / "b", "replay.src") == replayed
-    with pytest.raises(UsageError, match="does not work with tags"):
-        lesson.write(tmp_path / "c", data.model_copy(update={"tag": "bt"}), translator, seed=1)
+
+
+@pytest.mark.parametrize("tag", ["", "2bb"])
+def test_corrections_have_the_tag_of_the_validation_data_and_old_pairs_keep_theirs(
+    translator: Path, tmp_path: Path, tag: str
+) -> None:
+    data, lesson = Run(translator).recipe.data, split(CORRECTIONS)
+    folder = tmp_path / "data"
+    folder.mkdir()
+    for side, rows in zip(("src", "tgt"), zip(*pairs(80, seed=8), strict=True), strict=True):
+        (folder / f"back.{side}").write_text("".join(f"back {row}\n" for row in rows), encoding="utf-8")
+    back = PartConfig(src=str(folder / "back.src"), tgt=str(folder / "back.tgt"), tag="bt", tgt_lang="cc")
+    tagged = data.model_copy(update={"tag": tag, "parts": (back,)})
+    table = lesson.write(tmp_path / "a", tagged, translator, seed=1)
+    learned, replayed = table["parts"]
+    assert learned.get("tag", "") == tag and Path(learned["src"]).name == "learned.src"
+    assert (replayed["tag"], replayed["tgt_lang"]) == ("bt", "cc")
+    assert "tgt_lang" not in learned
+    assert set(lines(tmp_path / "a", "replay-1.src")) <= set(lines(folder, "back.src"))
+    assert set(lines(tmp_path / "a", "replay.src")).isdisjoint(lines(folder, "back.src"))
+    other = tagged.model_copy(update={"valid_tag": "bt", "default_tag": "2bb"})
+    with pytest.raises(UsageError, match="translates with the tag 2bb, and its validation data has the tag bt"):
+        lesson.write(tmp_path / "b", other, translator, seed=1)
 
 
 @pytest.mark.parametrize(

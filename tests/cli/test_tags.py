@@ -15,6 +15,7 @@ import heed
 from heed.cli.train import parse_part
 from heed.core.errors import UsageError
 from heed.evaluation.outputs import tags_for
+from heed.memory.store import TranslationMemory
 from heed.report.page import write_report
 from heed.run import Run
 
@@ -226,3 +227,15 @@ def test_wrong_keys_of_a_part_are_reported(tmp_path: Path) -> None:
     words = ("train", "--src", src, "--tgt", tgt, "--out", tmp_path / "run", "--part")
     assert "unknown key 'data.parts[0].tags'" in call(*words, "src=a,tgt=b,tags=bt").err
     assert "data.parts[0].repeat" in call(*words, "src=a,tgt=b,repeat=x").err
+
+
+def test_a_run_with_tags_learns_from_corrections(multilingual: Path, tmp_path: Path) -> None:
+    """They have the tag of the validation data, with which both models are judged."""
+    memory = TranslationMemory(tmp_path / "team.memory", ("aa", "bb"), create=True)
+    memory.add([(src, tgt, "") for src, tgt in pairs(200, seed=5, longest=7)], "approved")
+    memory.close()
+    limits = ("--max-steps", 1, "--training.eval_every=1", "--training.save_every=1", "--threads", 1)
+    result = call("learn", multilingual, "--memory", tmp_path / "team.memory", "--out", tmp_path / "new", *limits)
+    assert result.code in (0, 3) and "corrections, " in result.err, result.err
+    data = Run(tmp_path / "new").recipe.data
+    assert [data.tag, *((part.tag, part.tgt_lang) for part in data.parts)] == ["2bb", ("2bb", ""), ("2cc", "cc")]

@@ -41,7 +41,8 @@ def learn(
 
     Learns from the approved translations of a memory, mixed with the run's own training data, into a new run folder.
     Then both models translate corrections that were kept apart, and the validation data. The exit code is 0 if the new
-    model is better on the former and not worse on the latter, and 3 if not.
+    model is better on the former and not worse on the latter, and 3 if not. For a run with tags, corrections have the
+    tag of its validation data.
 
     Example:
 
@@ -58,6 +59,7 @@ def learn(
     folder, arguments = _run_of(words)
     run = Run(folder)
     run.predictor.require("distill")
+    run = run.predictor.of_validation()
     options = TrainOptions(out, overwrite, force, device=device, quiet=quiet, init=folder)
     check_folder(options)
     languages = run.predictor.languages
@@ -80,7 +82,7 @@ def learn(
     }  # fmt: skip
     use_threads(threads)
     run_training(None, keys, options, dry_run=False)
-    _judge(run, Run(out), lesson, quiet)
+    _judge(run, Run(out).predictor.of_validation(), lesson, quiet)
 
 
 def _run_of(words: list[str]) -> tuple[Path, list[str]]:

@@ -54,25 +54,28 @@ class Lesson:
     def write(self, folder: Path, data: TranslationData, run: Path, seed: int) -> dict[str, Any]:
         """Write the files of a fine-tuning, and return the keys of `[data]` that read them.
 
-        `data` and `run`: of the model that is trained further. Raises UsageError for a run with tags, and DataError
-        without its training data.
+        `data` and `run`: of the model that is trained further. Corrections have the tag of the validation data. Raises
+        UsageError if that is not the tag with which the run translates, and DataError without its training data.
         """
-        if data.tags:
-            raise UsageError("learning from corrections does not work with tags before the sources yet.")
+        _require_tag_of_validation(data)
         judged = {src for src, _ in self.judged_by}
         valid = [*(row for row in read_valid(run) if row[0] not in judged), *self.chosen_by]
         kept_apart = {text for row in (*valid, *self.judged_by) for text in row}
         number = max(LEAST_REPLAY, REPLAY * len(self.learned))
         replay = list(_sample(_old_pairs(data, kept_apart), number, seed))
+        by_tag = {tag: [row for row in replay if row[2] == tag] for tag in data.tags_used}  # that of `data` first
+        names = {tag: f"replay-{place}" if place else "replay" for place, tag in enumerate(by_tag)}
         folder.mkdir(parents=True, exist_ok=True)
-        for name, rows in (("replay", replay), ("learned", self.learned), ("valid", valid)):
+        replayed = {names[tag]: rows for tag, rows in by_tag.items()}
+        for name, rows in {**replayed, "learned": self.learned, "valid": valid}.items():
             for side, suffix in enumerate(("src", "tgt")):
                 with atomic_write(folder / f"{name}.{suffix}", "w") as file:
                     file.writelines(f"{_one_line(row[side])}\n" for row in rows)
         repeat = min(MOST_REPEATS, max(1, round(SHARE / (1 - SHARE) * len(replay) / len(self.learned))))
-        part = {**_files(folder, "learned"), "repeat": repeat}
+        learned = _part(folder, "learned", data.tag_of_validation, data) | {"repeat": repeat}
+        others = [_part(folder, names[tag], tag, data) for tag, rows in by_tag.items() if rows and tag != data.tag]
         valid_files = {f"valid_{side}": path for side, path in _files(folder, "valid").items()}
-        return {**_files(folder, "replay"), **valid_files, "parts": [part], "pairs": "", "valid_pairs": ""}
+        return {**_files(folder, "replay"), **valid_files, "parts": [learned, *others], "pairs": "", "valid_pairs": ""}
 
     @staticmethod
     def decide(on_corrections: Mapping[str, Comparison], on_validation: Mapping[str, Comparison]) -> Decision:
@@ -112,17 +115,41 @@ def _files(folder: Path, name: str) -> dict[str, str]:
     return {side: str((folder / f"{name}.{side}").absolute()) for side in ("src", "tgt")}
 
 
-def _old_pairs(data: TranslationData, kept_apart: set[str]) -> Iterator[tuple[str, str]]:
+def _part(folder: Path, name: str, tag: str, data: TranslationData) -> dict[str, Any]:
+    """A part of the training data, with its tag and its languages if they are others than those of all data."""
+    part: dict[str, Any] = {**_files(folder, name)}
+    if tag:
+        part["tag"] = tag
+    sides = zip(("src_lang", "tgt_lang"), data.languages(tag), (data.src_lang, data.tgt_lang), strict=True)
+    return part | {key: language for key, language, usual in sides if language != usual}
+
+
+def _require_tag_of_validation(data: TranslationData) -> None:
+    """Raise UsageError if the run translates with another tag than that of its validation data unless it is asked."""
+    tag = data.tag_of_validation
+    if not data.requires_tag and (used := data.tag_to_use(data.tags, None)) != tag:
+        raise UsageError(
+            f"the run translates with {_named(used)}, and its validation data has {_named(tag)}. Learning from "
+            "corrections needs one tag for both: train a run with data.valid_tag equal to data.default_tag."
+        )
+
+
+def _named(tag: str) -> str:
+    return f"the tag {tag}" if tag else "no tag"
+
+
+def _old_pairs(data: TranslationData, kept_apart: set[str]) -> Iterator[tuple[str, str, str]]:
+    """The old training pairs with their tags."""
     for part in data.train_parts():
         for src, tgt in filtered_pairs(data, part.files, Counter()):
             if kept_apart.isdisjoint((src, tgt)):
-                yield src, tgt
+                yield src, tgt, part.tag
 
 
-def _sample(pairs: Iterator[tuple[str, str]], number: int, seed: int) -> Iterator[tuple[str, str]]:
+def _sample(pairs: Iterator[tuple[str, str, str]], number: int, seed: int) -> Iterator[tuple[str, str, str]]:
     """Up to `number` pairs, those with the smallest hashes: the same ones whatever their order."""
-    numbered = ((hash_text(f"{seed} {src}"), src, tgt) for src, tgt in pairs)
-    yield from ((src, tgt) for _, src, tgt in islice(sorted(numbered), number))
+    numbered = ((hash_text(f"{seed} {src}"), *row) for row in pairs for src in row[:1])
+    yield from ((src, tgt, tag) for _, src, tgt, tag in islice(sorted(numbered), number))
 
 
 def _one_line(text: str) -> str:
