@@ -21,8 +21,8 @@ VERBS = [
     ("train",), ("demo",), ("learn",), ("translate",), ("translate-file",), ("generate",), ("score",), ("predict",),
     ("embed",), ("neighbours",), ("evaluate",), ("align",), ("distill",),
     ("average",), ("info",), ("compress",), ("decompress",), ("inspect",), ("report",), ("serve",),
-    ("export",), ("import",),
-    ("data", "check"), ("tokenizer", "train"), ("tokenizer", "encode"), ("tokenizer", "decode"),
+    ("export",), ("import",), ("data", "check"), ("data", "deduplicate"),
+    ("tokenizer", "train"), ("tokenizer", "encode"), ("tokenizer", "decode"),
 ]  # fmt: skip
 
 

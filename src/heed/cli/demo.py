@@ -8,9 +8,12 @@ from typing import Annotated
 
 import typer
 
-from heed.cli.options import Device, Quiet, Threads, parse_minutes, use_threads
+from heed.cli.options import Device, Quiet, Threads, use_threads
+from heed.cli.train import TrainingFlags, finish
 from heed.core.progress import message
 
+MINUTES = 5.0
+"""Time limit of the training."""
 SENTENCES = (
     "Because Anna was tired, she did not tidy up the kitchen.",
     "My old uncle will give the guitar to the musician on May 3rd.",
@@ -21,7 +24,7 @@ SENTENCES = (
 def demo(
     *,
     out: Annotated[Path, typer.Option(help="The run folder to create.")] = Path("runs/demo"),
-    max_time: Annotated[str, typer.Option(help="Training time.")] = "5m",
+    training: TrainingFlags,
     pairs: Annotated[int, typer.Option(help="Sentence pairs to generate.", min=1000)] = 20_000,
     corpus_only: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Write the corpus into this folder, and train nothing.")
@@ -33,13 +36,14 @@ def demo(
 ) -> None:
     """Train a small English-German translator on a synthetic corpus, evaluate it and translate a few sentences.
 
+    The training ends after five minutes, unless --max-time sets another limit.
+
     Examples:
 
       heed demo --out runs/demo
 
       heed demo --corpus-only runs/corpus
     """
-    from heed.cli.train import finish
     from heed.core.config import Document
     from heed.decoding.options import SearchOptions
     from heed.execute import check_folder, execute
@@ -62,11 +66,11 @@ def demo(
     keys = {
         "task": "translation", "data.dir": str(texts.resolve()), "data.src": "train.en", "data.tgt": "train.de",
         "data.valid_src": "valid.en", "data.valid_tgt": "valid.de", "data.src_lang": "en", "data.tgt_lang": "de",
-        "data.synthetic": True, "training.max_minutes": parse_minutes(max_time), "tokenizer.vocab_size": 2000,
-        "tokenizer.joint": True,
+        "data.synthetic": True, "tokenizer.vocab_size": 2000, "tokenizer.joint": True,
         "model.kind": "transformer", "model.d_model": 128, "model.d_ff": 512, "model.num_heads": 4,
         "model.num_encoder_layers": 2, "model.num_decoder_layers": 2, "model.dropout": 0.1, "model.norm": "pre",
         "training.lr": 4e-3, "training.warmup_steps": 200, "training.tokens_per_batch": 2048,
+        "training.max_minutes": MINUTES, **training.keys(),
     }  # fmt: skip
     finish(out, execute(Planner(Document(), keys, options).plan(), options), quiet)
     translator = Run(out).predictor.line_translator(with_tokens=False)

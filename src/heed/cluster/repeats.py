@@ -27,7 +27,7 @@ from heed.core.errors import HeedError
 from heed.core.files import atomic_write, remove_folder
 
 RANGE_KEYS = 1 << 23
-"""Keys of a range, of which a worker holds all: some 400 MB."""
+"""Keys of a range, of which a worker holds all: 500 MB."""
 KEYS, REPEATS = "keys", "repeats"
 
 Bools = NDArray[np.bool_]
