@@ -96,6 +96,9 @@ def test_the_report_on_texts_is_that_of_one_process(tmp_path: Path) -> None:
     words = ("--text", "--valid", held_out, "--ray", "--input", tmp_path / "*.txt", "--output")
     assert report(*words, tmp_path / "out") == alone
     assert {"duplicate", "leaked"} <= {finding["check"] for finding in alone["findings"]}
+    (tmp_path / "out" / "part-000000.json").write_text("{}")
+    refused = call("data", "check", *words, tmp_path / "out")
+    assert refused.code == 65 and "part-000000.json is damaged, or of another version of heed." in refused.err
 
 
 def test_rows_of_headings_and_windows_line_ends_are_reported(tmp_path: Path) -> None:

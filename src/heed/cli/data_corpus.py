@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
 from heed.cli.cluster import ClusterFlags
 from heed.cluster.corpus import Work
@@ -132,7 +132,10 @@ def _counts(
     counts = examination.begin(0, corpus.num_rows)
     adapter = TypeAdapter[Any](type(counts))
     for path in results:
-        counts.merge(adapter.validate_json(path.read_bytes()))
+        try:
+            counts.merge(adapter.validate_json(path.read_bytes()))
+        except ValidationError as error:
+            raise DataError(f"{path} is damaged, or of another version of heed. Name another --output.") from error
     return counts
 
 
