@@ -73,9 +73,9 @@ def write_corpus(folder: Path, words: Sequence[str], num_files: int = 12, num_ro
 def slow_translation(run: Path, seconds: float, begun: Path) -> Callable[..., Mapping[str, Any]]:
     """Translates with a pause before each group, at whose begin the worker leaves its process id in a folder."""
     from heed.decoding.options import SearchOptions
-    from heed.tasks import open_converted
+    from heed.tasks import open_without_pytorch
 
-    loaded = open_converted(run, None, "float32", 1)
+    loaded = open_without_pytorch(run, None, "float32", "auto", 1)
     assert loaded is not None
     translator, options = loaded.line_translator(with_tokens=False), SearchOptions(beam_size=2, guard=False)
 

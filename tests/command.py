@@ -86,3 +86,22 @@ def run(*words: object, stdin: bytes = b"", timeout: float = 120) -> Result:
     with start(*words) as process:
         out, err = process.communicate(stdin, timeout)
     return Result(process.returncode, out, err.decode())
+
+
+_WITHOUT_PYTORCH = """
+import sys
+from heed.cli.main import main
+try:
+    main()
+finally:
+    print(*{"torch", "sacrebleu", "transformers"} & set(sys.modules), file=sys.stderr)
+"""
+
+
+def call_without_pytorch(*words: object, stdin: str = "") -> Result:
+    """Run `heed WORDS` as a program, which must not import PyTorch or other slow packages."""
+    program = [sys.executable, "-c", _WITHOUT_PYTORCH, *map(str, words)]
+    done = subprocess.run(program, input=stdin.encode(), capture_output=True)
+    err = done.stderr.decode()
+    assert err.splitlines()[-1:] == [""], err  # none of these modules
+    return Result(done.returncode, done.stdout, err[:-1])

@@ -32,6 +32,7 @@ from heed.core.config import read_toml
 from heed.core.errors import HeedError
 from heed.core.run_manifest import read_digests
 from heed.core.sealed import sealed
+from heed.core.weight_file import read_header
 from heed.data.line_hashes import LineHashes
 from heed.data.store import TokenStore
 from heed.decoding.output_checks import Confidence
@@ -39,7 +40,6 @@ from heed.decoding.phrases import Glossary
 from heed.documents.formats import FORMATS
 from heed.evaluation.score_log import read_scores
 from heed.metrics.word_frequency import WordCounts
-from heed.nn.weight_file import read_header
 from heed.recipe import build_recipe
 from heed.report.validation import read_analysis
 from heed.run import Run

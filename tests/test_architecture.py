@@ -192,7 +192,8 @@ OPENERS = {
     "heed.text.synthetic": {"write_text": "a corpus for the user"},
     "heed.text.tokenizers": {"atomic_write": "a tokenizer that the user names"},
     "heed.statistical.arpa": {"atomic_write": "a file for another program"},
-    "heed.nn.weight_file": {"load_file": "after read_header", "atomic_write": "weights, which hold their SHA-256"},
+    "heed.statistical.saved_arrays": {"load_file": "after read_header"},
+    "heed.nn.weight_file": {"atomic_write": "weights, which hold their SHA-256"},
     "heed.data.line_hashes": {"memmap": "a file opened by RunFiles", "np.save": "into RunFiles"},
     "heed.data.store": {
         "open": "writes a new store", "mmap.mmap": "a file opened by own_files", "write_text": "its manifest",

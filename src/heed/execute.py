@@ -26,7 +26,7 @@ from heed.nn.weight_file import save_weights
 from heed.planner import Plan, TrainOptions, check_diagnosis, tokenizer_of, transfer_of
 from heed.recipe import build_recipe
 from heed.report.page import REPORT, finish_report
-from heed.report.validation import usability
+from heed.report.usability import usability
 from heed.run import RECIPE, WEIGHTS, Run, load_weights
 from heed.tasks.prepare import DIAGNOSIS, add_seen, read_valid, require_enough, vocabulary_digests, write_corpus
 from heed.tasks.task import Task

@@ -18,10 +18,11 @@ from heed.core.json_text import parse_json
 from heed.core.run_files import RunFiles
 from heed.core.toml import MAX_BYTES as MAX_RECIPE
 from heed.core.toml import parse_toml
+from heed.core.weight_file import Shapes, read_header, require_shapes
 from heed.models import GenerativeModel
 from heed.nn.contract import Vocabularies
 from heed.nn.packing import pack
-from heed.nn.weight_file import Shapes, read_header, read_weights, require_shapes, save_weights, shapes_of
+from heed.nn.weight_file import read_weights, save_weights, shapes_of
 from heed.recipe import Recipe, build_recipe, require_known_format
 from heed.statistical.alignment.run_folder import is_aligner_run
 from heed.tasks import task_type

@@ -5,15 +5,13 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
-import sys
 import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from command import call
+from command import call, call_without_pytorch
 from serving import serving
 
 import heed
@@ -23,18 +21,9 @@ from heed.core.own_files import SMALL
 from heed.decoding.ctranslate2_engine import FOLDER
 from heed.decoding.options import Request, SearchOptions
 from heed.run import Run
-from heed.tasks import open_converted
+from heed.tasks import open_without_pytorch
 
 ctranslate2 = pytest.importorskip("ctranslate2")
-
-WITHOUT_PYTORCH = """
-import sys
-from heed.cli.main import main
-try:
-    main()
-finally:
-    print(*{"torch", "sacrebleu", "transformers"} & set(sys.modules), file=sys.stderr)
-"""
 
 
 @pytest.fixture
@@ -112,7 +101,7 @@ def test_pytorch_next_to_the_engine_computes_with_one_thread(run: Path, monkeypa
         assert Compute().load(run).engine is not None
         assert torch.get_num_threads() == 1
         torch.set_num_threads(2)
-        converted = open_converted(run, None, "float32", 0)
+        converted = open_without_pytorch(run, None, "float32", "auto", 0)
         converted.word_links([("ba ce", "ba ce")])
         assert torch.get_num_threads() == 1
     finally:
@@ -182,19 +171,16 @@ def test_a_language_model_is_not_exported_to_ctranslate2(bigram: Path, tmp_path:
 @pytest.mark.parametrize("lines", [1, 40])
 def test_translating_with_a_converted_model_does_not_import_pytorch(run: Path, lines: int) -> None:
     expected = heed.load(run, engine="torch").translate("ba ce")
-    sys_argv = [sys.executable, "-c", WITHOUT_PYTORCH, "translate", str(run), "--json"]
-    done = subprocess.run(sys_argv, input="ba ce\n" * lines, capture_output=True, text=True)
-    assert done.stderr.splitlines()[-1:] == [""], done.stderr  # none of these modules
-    assert [json.loads(line)["translation"] for line in done.stdout.splitlines()] == [expected] * lines
+    done = call_without_pytorch("translate", run, "--json", stdin="ba ce\n" * lines)
+    assert [json.loads(line)["translation"] for line in done.lines] == [expected] * lines
 
 
 @pytest.mark.parametrize("name, content", [("a.txt", "ba ce\n"), ("a.csv", "source,target\nba ce,\n")])
 def test_a_file_is_translated_without_importing_pytorch(run: Path, tmp_path: Path, name: str, content: str) -> None:
     (tmp_path / name).write_text(content)
     expected = call("translate-file", run, tmp_path / name, "--engine", "torch").out
-    words = ["translate-file", str(run), str(tmp_path / name), "--quiet"]
-    done = subprocess.run([sys.executable, "-c", WITHOUT_PYTORCH, *words], capture_output=True, text=True)
-    assert (done.stdout, done.stderr) == (expected, "\n")
+    done = call_without_pytorch("translate-file", run, tmp_path / name, "--quiet")
+    assert (done.out, done.err) == (expected, "")
 
 
 def test_tags_are_moved_by_attention_with_either_engine(run: Path, tmp_path: Path) -> None:
@@ -205,32 +191,32 @@ def test_tags_are_moved_by_attention_with_either_engine(run: Path, tmp_path: Pat
 
 
 def test_a_converted_model_is_not_used_after_the_recipe_was_edited(run: Path) -> None:
-    assert open_converted(run, None, "float32", 1) is not None
-    assert open_converted(run, None, "bfloat16", 1) is None
+    assert open_without_pytorch(run, None, "float32", "auto", 1) is not None
+    assert open_without_pytorch(run, None, "bfloat16", "auto", 1) is None
     recipe = run / "recipe.toml"
     recipe.write_text(recipe.read_text().replace("beam_size = 2", "beam_size = 3"))
-    assert open_converted(run, None, "float32", 1) is None
+    assert open_without_pytorch(run, None, "float32", "auto", 1) is None
 
 
 @pytest.mark.parametrize("name", ["", "heed.json", "translator.json", "model.bin"])
 def test_a_conversion_that_leads_out_of_the_run_folder_is_not_used(run: Path, tmp_path: Path, name: str) -> None:
     (run / FOLDER / name).rename(tmp_path / "elsewhere")
     (run / FOLDER / name).symlink_to(tmp_path / "elsewhere")
-    assert open_converted(run, None, "float32", 1) is None
+    assert open_without_pytorch(run, None, "float32", "auto", 1) is None
 
 
 @pytest.mark.parametrize("name", ["heed.json", "translator.json", "model.bin"])
 def test_a_pipe_in_a_conversion_does_not_hang(run: Path, name: str) -> None:
     (run / FOLDER / name).unlink()
     os.mkfifo(run / FOLDER / name)
-    assert open_converted(run, None, "float32", 1) is None
+    assert open_without_pytorch(run, None, "float32", "auto", 1) is None
 
 
 @pytest.mark.parametrize("name", ["heed.json", "translator.json"])
 def test_a_description_of_a_conversion_that_is_too_large_is_not_read(run: Path, name: str) -> None:
     content = (run / FOLDER / name).read_bytes()
     (run / FOLDER / name).write_bytes(content + b" " * SMALL)
-    assert open_converted(run, None, "float32", 1) is None
+    assert open_without_pytorch(run, None, "float32", "auto", 1) is None
 
 
 def test_an_edited_recipe_is_warned_of_once(run: Path) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from heed.core.errors import UsageError
-from heed.decoding.alignment import links_of_output
+from heed.decoding.alignment import word_links
 from heed.decoding.deriving_translator import DerivingTranslator
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import Constraints, SearchOptions
@@ -75,7 +75,7 @@ def test_a_line_that_is_translated_in_several_sentences_has_no_links() -> None:
     line = "the cat see. " * 200
     [output] = TRANSLATOR.translate([line], SearchOptions(beam_size=1, guard=False))
     assert (output.text, output.links) == (line, None)
-    assert links_of_output(TRANSLATOR, line, output) == []
+    assert word_links(TRANSLATOR, line, output.text) == []
 
 
 def test_a_term_without_a_place_in_the_line_is_refused() -> None:

@@ -16,8 +16,9 @@ from torch import Tensor
 
 from heed.core.errors import DataError, MissingInputError
 from heed.core.formats import NewerFormatError
+from heed.core.weight_file import read_header
 from heed.nn import weight_file
-from heed.nn.weight_file import digest, read_header, read_weights, save_weights, shapes_of
+from heed.nn.weight_file import digest, read_weights, save_weights, shapes_of
 
 
 def tensors() -> dict[str, Tensor]:

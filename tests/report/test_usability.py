@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from heed.report import validation
-from heed.report.validation import usability_of
+from heed.report import usability
+from heed.report.usability import usability_of
 
 RUN: Any = SimpleNamespace(folder=Path("run"))
 
@@ -30,14 +30,14 @@ def test_a_model_is_unusable_if_all_its_scores_are_below_their_limits(scores: di
 
 
 def test_a_language_model_must_be_better_than_token_frequencies(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(validation, "unigram_perplexity", lambda run: 100.0)
+    monkeypatch.setattr(usability, "unigram_perplexity", lambda run: 100.0)
     assert usability_of(RUN, {"perplexity": 89.0}) == ""
     assert usability_of(RUN, {"perplexity": 95.0}).endswith("token frequencies alone give 100.0: not usable yet")
 
 
 def test_the_unigram_perplexity_is_that_of_the_frequencies(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(validation, "read_valid", lambda folder: [("ab",), ("ab",)])
+    monkeypatch.setattr(usability, "read_valid", lambda folder: [("ab",), ("ab",)])
     letters = SimpleNamespace(encode=lambda lines: [[ord(letter) for letter in line] for line in lines])
     data = SimpleNamespace(normaliser=SimpleNamespace(apply=str))
     run: Any = SimpleNamespace(folder=Path("run"), tokenizers={"tgt": letters}, recipe=SimpleNamespace(data=data))
-    assert validation.unigram_perplexity(run) == pytest.approx(3.0)  # a, b and the end, equally frequent
+    assert usability.unigram_perplexity(run) == pytest.approx(3.0)  # a, b and the end, equally frequent

@@ -18,7 +18,7 @@ from heed.statistical.phrases.derivations import BestDerivations, PhraseDerivati
 from heed.statistical.phrases.extraction import LinkedText
 from heed.statistical.phrases.features import AFTER, BEFORE, DISTORTION, FEATURES, LANGUAGE
 from heed.statistical.phrases.language import LanguageScorer
-from heed.statistical.phrases.options import COPIED, OptionFinder, Options
+from heed.statistical.phrases.options import COPIED, OptionFinder, Options, future_scores
 from heed.statistical.phrases.search import Limits, StackSearch
 from heed.statistical.phrases.table import score_phrases
 from heed.statistical.predictor import Floats
@@ -156,6 +156,22 @@ def test_a_sentence_of_more_words_than_bits_is_translated() -> None:
     world.words = world.words[:1] * 130
     [best] = world.best(1, Limits(width=3, distortion=2), limit=1)
     assert sum(step.end - step.begin for step in best.steps) == 130
+
+
+@given(st.integers(0, 1_000), st.integers(1, 9))
+@settings(max_examples=30)
+def test_the_estimate_of_the_rest_is_the_best_sum_of_adjacent_options(seed: int, num_words: int) -> None:
+    rng = np.random.default_rng(seed)
+    begins = rng.integers(0, num_words, 2 * num_words)
+    ends = np.minimum(begins + rng.integers(1, 4, len(begins)), num_words)
+    scores = rng.normal(size=len(begins))
+    expected = np.full((num_words + 1, num_words + 1), -np.inf)
+    for begin in range(num_words, -1, -1):
+        expected[begin, begin] = 0.0
+        for first, last, score in zip(begins, ends, scores, strict=True):
+            if first == begin:
+                expected[begin] = np.maximum(expected[begin], score + expected[last])
+    assert future_scores(num_words, begins, ends, scores) == pytest.approx(expected)
 
 
 def test_only_unknown_words_are_copied() -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
-from command import call
+from command import call, call_without_pytorch
 from serving import serving
 from toy import pairs, tiny_keys, translate, write_lines
 
@@ -20,6 +21,7 @@ from heed.nn.weight_file import read_weights, save_weights
 from heed.planner import Planner, TrainOptions
 from heed.run import WEIGHTS, Run
 from heed.serve.limits import Limits
+from heed.tasks import open_without_pytorch
 
 KEYS: dict[str, Any] = {
     "data.hold_out": 60, "model.kind": "phrase_based", "model.aligner": "ibm1", "model.max_phrase": 3,
@@ -174,6 +176,7 @@ def test_a_rule_based_run_keeps_its_rules(run: Path, tmp_path: Path) -> None:
     translator = heed.train(wanted, tmp_path / "run", quiet=True)
     rules.unlink()
     assert translator.translate(["ce ba", "ba ce"]) == ["kan ler", "kan ler"]
+    assert call_without_pytorch("translate", tmp_path / "run", stdin="ce ba\n").out == "kan ler\n"
     [shown] = json.loads(call("inspect", tmp_path / "run", "--src", "ce ba", "--json").out)["derivations"]
     assert [step["note"] for step in shown["steps"]] == ["turn", "turn"]
 
@@ -220,6 +223,36 @@ def test_a_damaged_table_is_refused(run: Path, tmp_path: Path) -> None:
         save_weights(tmp_path / WEIGHTS, damaged, {})
         with pytest.raises(DataError):
             Run(run).new_model().load_state_dict(read_weights(tmp_path / WEIGHTS))
+
+
+def test_it_translates_without_importing_pytorch(run: Path, tmp_path: Path) -> None:
+    glossary = write_lines(tmp_path / "terms.tsv", ["ce\tNeuwort"])
+    out = call_without_pytorch("translate", run, "--json", "--alignment", "--glossary", glossary, stdin="ba ce\n").out
+    assert [json.loads(out)[key] for key in ("translation", "alignment")] == ["Neuwort kan", "0-1 1-0"]
+    page = write_lines(tmp_path / "page.html", ["<p>ba <b>ce</b></p>"])
+    done = call_without_pytorch("translate-file", run, page, "--glossary", glossary)
+    assert done.out == "<p><b>Neuwort</b> kan</p>\n"
+
+
+def test_opened_without_pytorch_it_translates_as_when_it_is_opened_in_full(run: Path) -> None:
+    opened, loaded = open_without_pytorch(run, None, "float32", "auto", 1), heed.load(run)
+    sources, options = [src for src, _ in pairs(20, seed=3)], SearchOptions(beam_size=10, nbest=3)
+    assert opened.line_translator(True).translate(sources, options) == loaded.hypotheses(sources, options)
+    assert opened.decoding == loaded.decoding
+    assert opened.not_usable == loaded.not_usable
+    assert opened.word_links([("ba ce", "ba ce"), ("ba", "kan")]) == [[(0, 0), (1, 1)], []]
+
+
+@pytest.mark.parametrize("file", ["recipe.toml", "model.safetensors", "tokenizer.json"])
+def test_a_changed_run_is_opened_in_full(run: Path, tmp_path: Path, file: str) -> None:
+    copy = Path(shutil.copytree(run, tmp_path / "run"))
+    assert open_without_pytorch(copy, None, "float32", "auto", 1) is not None
+    assert open_without_pytorch(copy, None, "float32", "ctranslate2", 1) is None
+    content = (copy / file).read_bytes()
+    (copy / file).write_bytes(content[:-2] + bytes([content[-2] ^ 1]) + content[-1:])
+    assert open_without_pytorch(copy, None, "float32", "auto", 1) is None
+    (copy / file).unlink()
+    assert open_without_pytorch(copy, None, "float32", "auto", 1) is None
 
 
 def test_outputs_have_links_and_a_score_and_no_probabilities_of_tokens(run: Path) -> None:

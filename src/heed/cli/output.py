@@ -70,9 +70,12 @@ class TranslationOutput:
 
     def _links(self, source: str, best: Hypothesis) -> str:
         """Word links of the derivation or by the model's attention, in Pharaoh format."""
-        from heed.decoding.alignment import links_of_output
+        links: Sequence[tuple[int, int]] | None = best.links
+        if links is None:
+            from heed.decoding.alignment import word_links  # imports PyTorch
 
-        return " ".join(f"{i}-{j}" for i, j in links_of_output(self.loaded.translator, source, best))
+            links = word_links(self.loaded.translator, source, best.text)
+        return " ".join(f"{i}-{j}" for i, j in links)
 
 
 @dataclass

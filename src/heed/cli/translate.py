@@ -83,11 +83,11 @@ class FusionFlags(CombinationFlags):
     lm: Annotated[Path | None, typer.Option(metavar="RUN", help="A language model for shallow fusion.")] = None
     lm_weight: Annotated[float | None, typer.Option(help="Weight of the language model (0.2).", min=0)] = None
 
-    def load(self, run: Path, compute: Compute, with_alignment: bool) -> Any:
+    def load(self, run: Path, compute: Compute) -> Any:
         """Open a run together with these models (`load_translator`)."""
         if self.lm is None and self.lm_weight is not None:
             raise UsageError("--lm-weight needs --lm RUN.")
-        return load_translator(run, self, compute, needs_pytorch=with_alignment or self.lm is not None)
+        return load_translator(run, self, compute, needs_pytorch=self.lm is not None)
 
 
 def load_translator(run: Path, combination: CombinationFlags, compute: Compute, needs_pytorch: bool) -> Any:
@@ -95,13 +95,13 @@ def load_translator(run: Path, combination: CombinationFlags, compute: Compute, 
 
     Raises UsageError for a run that is not a translator.
     """
-    from heed.tasks import open_converted
+    from heed.tasks import open_without_pytorch
 
-    needs_pytorch = needs_pytorch or bool(combination.ensemble) or combination.engine == "torch"
-    if not needs_pytorch and compute.device == "cpu":
-        converted = open_converted(run, combination.tag, compute.precision, compute.threads)
-        if converted is not None:
-            return converted
+    if not (needs_pytorch or combination.ensemble) and compute.device == "cpu":
+        engine = combination.engine or "auto"
+        opened = open_without_pytorch(run, combination.tag, compute.precision, engine, compute.threads)
+        if opened is not None:
+            return opened
     loaded = compute.load(run, **given(combination))
     loaded.require("translate")
     return loaded
@@ -175,7 +175,7 @@ class _Lines:
         from heed.cli.constraints import InputLines, read_ban
 
         names, keys = split_words(words)
-        self.loaded = combination.load(_only_run(names), compute, layout.alignment)
+        self.loaded = combination.load(_only_run(names), compute)
         if self.loaded.not_usable:
             warn(f"{self.loaded.folder}: {self.loaded.not_usable}.", quiet)
         changes = merge_keys(keys, search.keys())

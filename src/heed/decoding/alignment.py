@@ -10,7 +10,6 @@ from torch import Tensor
 
 from heed.core.errors import UsageError
 from heed.decoding.cross_attention import attention_by_block, cross_attention
-from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.line_translator import LineTranslator
 from heed.decoding.sentences import MAX_CHARACTERS
 from heed.decoding.translator import ModelTranslator
@@ -34,11 +33,6 @@ def word_links(translator: LineTranslator, source: str, target: str) -> list[tup
     if merging is None or not isinstance(translator, ModelTranslator):
         return []
     return merging.links(mean_attention(translator, source, target))
-
-
-def links_of_output(translator: LineTranslator, source: str, output: Hypothesis) -> Sequence[tuple[int, int]]:
-    """The word alignment of a source and an output: that of its derivation, or by attention (`word_links`)."""
-    return word_links(translator, source, output.text) if output.links is None else output.links
 
 
 def head_links(translator: ModelTranslator, source: str, target: str) -> dict[tuple[int, int], list[tuple[int, int]]]:

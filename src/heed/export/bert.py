@@ -18,6 +18,7 @@ from torch import Tensor
 
 from heed.core.errors import DataError, UsageError
 from heed.core.files import atomic_folder, storage_errors
+from heed.core.weight_file import read_header, require_shapes
 from heed.export.bert_tokenizer import is_portable, read_tokenizer, write_tokenizer
 from heed.export.gpt2 import HEED, read_json, write_json
 from heed.export.imported_run import write_run
@@ -25,7 +26,7 @@ from heed.models.encoder import EncoderConfig
 from heed.nn.contract import Vocabularies
 from heed.nn.feed_forward import ACTIVATIONS
 from heed.nn.masked_head import MaskedHeadConfig
-from heed.nn.weight_file import read_header, require_shapes, shapes_of
+from heed.nn.weight_file import shapes_of
 from heed.recipe import recipe_type, task_of
 from heed.run import WEIGHTS, Run
 from heed.tasks import task_type

@@ -28,11 +28,12 @@ from heed.core.config import Config
 from heed.core.errors import DataError, MissingInputError, UsageError
 from heed.core.files import atomic_folder, storage_errors
 from heed.core.json_text import parse_json
+from heed.core.weight_file import read_header, require_shapes
 from heed.decoding.scoring import TextAs
 from heed.export.imported_run import write_run
 from heed.models.gpt import Gpt, GptConfig
 from heed.nn.contract import Vocabularies
-from heed.nn.weight_file import read_header, require_shapes, shapes_of
+from heed.nn.weight_file import shapes_of
 from heed.recipe import Recipe, recipe_type, task_of
 from heed.run import WEIGHTS, Run
 from heed.tasks import task_type

@@ -23,6 +23,7 @@ from torch import Tensor
 
 from heed.core.errors import DataError, MissingInputError, UsageError
 from heed.core.files import atomic_folder, storage_errors
+from heed.core.weight_file import read_header, require_shapes
 from heed.decoding.detokenizer import Detokenizer
 from heed.decoding.options import SearchOptions
 from heed.export.bert import AS_IT_IS, CONFIG
@@ -32,7 +33,7 @@ from heed.export.marian_tokenizer import MarianTokenizers, read_tokenizers, writ
 from heed.models.transformer import TransformerConfig
 from heed.nn.contract import Vocabularies
 from heed.nn.embeddings import half_split
-from heed.nn.weight_file import read_header, require_shapes, shapes_of
+from heed.nn.weight_file import shapes_of
 from heed.recipe import recipe_type, task_of
 from heed.run import WEIGHTS, Run
 from heed.tasks import task_type

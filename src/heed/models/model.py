@@ -172,7 +172,7 @@ class DerivingModel(Model):
 
     @property
     def translator(self) -> Any:
-        """What was estimated: it has `derive` and `arrays`. Raises DataError before."""
+        """What was estimated: it derives (`Derives`), and has `arrays`. Raises DataError before."""
         if self._translator is None:
             raise DataError(f"the {self.config.kind.replace('_', '-')} model is not estimated yet.")
         return self._translator
@@ -211,9 +211,10 @@ class DerivingModel(Model):
         """Restore what `state_dict` returned. Raises DataError for other arrays."""
         self.hold(self.restored({name: tensor.cpu().numpy() for name, tensor in state_dict.items()}))
 
-    @abstractmethod
     def weights_by_name(self) -> Mapping[str, float]:
         """The weight of each feature of its derivations."""
+        weights: Mapping[str, float] = self.translator.weights_by_name()
+        return weights
 
 
 class LanguageModel(GenerativeModel):

@@ -7,7 +7,6 @@ from typing import Any, Literal
 
 from heed.models.model import DerivingModel, ModelConfig
 from heed.statistical.derivation import Bitext
-from heed.statistical.phrases.features import FEATURES
 from heed.statistical.phrases.settings import PhraseSettings
 from heed.statistical.phrases.training import estimate_translator
 from heed.statistical.phrases.translator import PhraseTranslator
@@ -39,6 +38,3 @@ class PhraseBased(DerivingModel):
         return PhraseTranslator.from_arrays(
             arrays, ids.tgt_size, ids.bos_id, ids.eos_id, config.options_per_phrase, config.limits
         )
-
-    def weights_by_name(self) -> dict[str, float]:
-        return dict(zip(FEATURES, self.translator.weights.tolist(), strict=True))

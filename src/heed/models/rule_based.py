@@ -10,7 +10,7 @@ from heed.models.model import DerivingModel, ModelConfig
 from heed.statistical.alignment import ALIGNERS
 from heed.statistical.derivation import Bitext
 from heed.statistical.rules.rule_file import parse_rules, read_rules
-from heed.statistical.rules.translator import WEIGHTS, RuleTranslator, estimate_rule_translator
+from heed.statistical.rules.translator import RuleTranslator, estimate_rule_translator
 
 
 class RuleBasedConfig(ModelConfig):
@@ -44,6 +44,3 @@ class RuleBased(DerivingModel):
 
     def restored(self, arrays: Mapping[str, Any]) -> RuleTranslator:
         return RuleTranslator.from_arrays(arrays, self.vocabularies.tgt_size)
-
-    def weights_by_name(self) -> dict[str, float]:
-        return dict(WEIGHTS)

@@ -14,9 +14,10 @@ import torch
 from torch import Tensor
 
 from heed.core.errors import UsageError
+from heed.core.weight_file import Shapes
 from heed.models import build_model
 from heed.nn.contract import Vocabularies
-from heed.nn.weight_file import Shapes, shapes_of
+from heed.nn.weight_file import shapes_of
 from heed.text.tokenizers import Tokenizer
 from heed.text.vocabulary import SPECIAL_PIECES
 

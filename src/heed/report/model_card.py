@@ -12,7 +12,8 @@ from heed.report.description import directions, methods, model_sentence, origin
 from heed.report.markdown import plain
 from heed.report.page import data_section
 from heed.report.scores import score_section
-from heed.report.validation import kept_validation, read_analysis, usability_of
+from heed.report.usability import kept_validation, usability_of
+from heed.report.validation import read_analysis
 from heed.report.weaknesses import weaknesses
 from heed.run import Run
 from heed.training.metrics_log import read_metrics

@@ -14,7 +14,8 @@ from heed.report.curves import draw_curves
 from heed.report.description import directions, methods, model_sentence, origin, parts, validated_on
 from heed.report.markdown import code, plain, table
 from heed.report.scores import sample_section, score_section
-from heed.report.validation import kept_validation, read_analysis, usability, usability_of, write_analysis
+from heed.report.usability import kept_validation, usability, usability_of
+from heed.report.validation import read_analysis, write_analysis
 from heed.report.weaknesses import weaknesses
 from heed.run import RECIPE, Run
 from heed.tasks.prepare import DIAGNOSIS

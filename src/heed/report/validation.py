@@ -1,43 +1,24 @@
 """A run's weights on its validation data: the analysis that the report shows, and whether the model is usable.
 
 The analysis is made once, when training ends, and saved as `validation.json`, from which the report can be rewritten.
-
-A model is not usable yet if every score that has a limit (`Metric.usable_from`) is below it. Below BLEU 5 and chrF2 30
-outputs rarely convey their source: sentences paired at random often reach chrF2 15 to 20. A language model is not
-usable yet if its perplexity is hardly lower than that of the frequencies of tokens in the validation text itself.
 """
 
 from __future__ import annotations
 
 import json
-import math
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import torch
 
 from heed.core.environment import memory_bytes, num_cpus, processor_name
-from heed.core.errors import HeedError
 from heed.core.json_text import parse_json
 from heed.evaluation.evaluation import Evaluation
-from heed.metrics import METRICS
 from heed.metrics.metric import Score
 from heed.run import Run
-from heed.tasks.prepare import read_valid
-from heed.training.metrics_log import read_metrics
 
 VALIDATION = "validation.json"
 Event = Mapping[str, Any]
-
-NEAR_UNIGRAM = 0.9
-"""Perplexity relative to that of token frequencies from which a language model is not usable."""
-
-
-def kept_validation(events: Sequence[Event]) -> Event | None:
-    """The validation of the weights that were kept, the last one marked best."""
-    best = [event for event in events if event["event"] == "validation" and event.get("best")]
-    return best[-1] if best else None
 
 
 def write_analysis(run: Run, step: int, quiet: bool = False) -> None:
@@ -87,40 +68,3 @@ def _machine(device: torch.device) -> str:
         properties = torch.cuda.get_device_properties(device)
         return f"{properties.name} ({properties.total_memory / 2**30:.0f} GiB), {text}"
     return text
-
-
-def usability(run: Run) -> str:
-    """`BLEU 0.4 on validation: not usable yet`; empty for a usable run, or if nothing is known."""
-    kept = kept_validation(read_metrics(run.folder))
-    return usability_of(run, kept) if kept else ""
-
-
-def usability_of(run: Run, scores: Mapping[str, Any]) -> str:
-    """`usability` for given validation scores of the run, by metric."""
-    limits = {name: metric.usable_from for name, metric in METRICS.items() if metric.usable_from is not None}
-    limited = {name: scores[name] for name in limits if isinstance(scores.get(name), int | float)}
-    if limited:
-        poor = [METRICS[name].higher_is_better == (value < limits[name]) for name, value in limited.items()]
-        name, value = next(iter(limited.items()))
-        return f"{METRICS[name].title} {value:.1f} on validation: not usable yet" if all(poor) else ""
-    perplexity = scores.get("perplexity")
-    if not isinstance(perplexity, int | float) or (unigram := unigram_perplexity(run)) is None:
-        return ""
-    if perplexity < NEAR_UNIGRAM * unigram:
-        return ""
-    return (
-        f"perplexity per token {perplexity:.1f} on validation, where token frequencies alone give {unigram:.1f}: "
-        "not usable yet"
-    )
-
-
-def unigram_perplexity(run: Run) -> float | None:
-    """Perplexity per token of the validation text by the frequencies of its own tokens; None without that text."""
-    try:
-        lines = [run.recipe.data.normaliser.apply(row[-1]) for row in read_valid(run.folder)]
-    except HeedError:
-        return None
-    counts = Counter(id for ids in run.tokenizers["tgt"].encode(lines) for id in ids)
-    counts[-1] = len(lines)  # the ends of lines
-    total = sum(counts.values())
-    return math.exp(-sum(count / total * math.log(count / total) for count in counts.values() if count))

@@ -3,14 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+from safetensors.numpy import load_file
 
 from heed.core.errors import DataError
+from heed.core.weight_file import digest_of, read_tensors
 from heed.statistical.predictor import Ints
 
 Arrays = Mapping[str, NDArray[np.generic]]
+
+
+def read_arrays(path: Path) -> dict[str, NDArray[np.generic]]:
+    """The arrays of a weight file; see `heed.core.weight_file.read_tensors`."""
+    return read_tensors(path, _load, _digest)
+
+
+def _load(path: Path) -> dict[str, NDArray[np.generic]]:
+    try:
+        return load_file(path)
+    except TypeError as error:  # bfloat16
+        raise DataError(f"{path} is not a model of counts: {error}.") from error
+
+
+def _digest(arrays: Arrays) -> str:
+    return digest_of(
+        (name, f"torch.{array.dtype}", array.shape, array.reshape(-1).view(np.uint8).data)
+        for name, array in arrays.items()
+    )
 
 
 def named(parts: Mapping[str, Arrays]) -> dict[str, NDArray[np.generic]]:

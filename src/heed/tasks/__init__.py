@@ -39,18 +39,20 @@ def task_type(name: str) -> type[Task]:
     return imported
 
 
-CONVERTED = {"translation": "heed.tasks.translation.converted:open_converted"}
-"""What opens runs of a task without PyTorch, for the tasks that have a faster engine."""
+WITHOUT_PYTORCH = (
+    "heed.tasks.translation.converted:open_converted", "heed.tasks.translation.deriving_run:open_deriving",
+)  # fmt: skip
+"""What opens runs without PyTorch: those whose model was converted, and those whose model counts."""
 
 
-def open_converted(folder: Path, tag: str | None, precision: str, num_workers: int) -> Any:
+def open_without_pytorch(folder: Path, tag: str | None, precision: str, engine: str, num_workers: int) -> Any:
     """Return a run that is ready for use without PyTorch, or None if it must be opened in full.
 
     The arguments are those of `heed.load`.
     """
-    for place in CONVERTED.values():
-        if (converted := _imported(place)(folder, tag, precision, num_workers)) is not None:
-            return converted
+    for place in WITHOUT_PYTORCH:
+        if (opened := _imported(place)(folder, tag, precision, engine, num_workers)) is not None:
+            return opened
     return None
 
 

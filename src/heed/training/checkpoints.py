@@ -32,10 +32,10 @@ from heed.core.files import atomic_folder, remove_folder, require_room, storage_
 from heed.core.formats import NewerFormatError
 from heed.core.own_files import own_path, read_own
 from heed.core.progress import warn
+from heed.core.weight_file import Header, Shapes, read_header
 from heed.nn.contract import State
 from heed.nn.device import arithmetic
 from heed.nn.state_io import state_tensors, with_tensors
-from heed.nn.weight_file import Header, Shapes, read_header
 from heed.training.manifest import MAX_BYTES, checked_manifest, write_manifest
 from heed.training.progress import Progress
 from heed.training.ranks import Ranks

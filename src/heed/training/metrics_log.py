@@ -10,13 +10,15 @@ from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from heed.core.errors import UsageError
 from heed.core.files import storage_errors
 from heed.core.json_text import parse_json
 from heed.core.own_files import LARGE, open_to_append, read_own
-from heed.tasks.task import Validation
+
+if TYPE_CHECKING:
+    from heed.tasks.task import Validation
 
 LOG = "metrics.jsonl"
 

@@ -168,9 +168,12 @@ def future_scores(num_words: int, begins: Ints, ends: Ints, scores: Floats) -> F
     best = np.full((num_words + 1, num_words + 1), -np.inf)
     np.fill_diagonal(best, 0.0)
     np.maximum.at(best, (begins, ends), scores)
-    for length in range(2, num_words + 1):
-        for begin in range(num_words - length + 1):
-            end = begin + length
-            split = best[begin, begin + 1 : end] + best[begin + 1 : end, end]
-            best[begin, end] = max(best[begin, end], split.max())
+    by_begin, by_end = np.full((2, num_words + 1, num_words + 1), -np.inf)  # by the length of a span, too
+    for length in range(1, num_words + 1):
+        first = np.arange(num_words - length + 1)
+        last = first + length
+        if length > 1:
+            split = by_begin[: len(first), 1:length] + by_end[length:, length - 1 : 0 : -1]
+            best[first, last] = np.maximum(best[first, last], split.max(1))
+        by_begin[first, length] = by_end[last, length] = best[first, last]
     return best

@@ -8,7 +8,9 @@ best hypotheses by score and estimate of the rest (histogram pruning), and none 
 With the distortion limit d, a phrase begins at most d words from the end of the one before it, and a phrase that leaves
 a gap on its left ends at most d words after the beginning of the gap, so that the search can return to it.
 
-All hypotheses of a stack are extended at once, as arrays.
+All hypotheses of a stack are extended at once, as arrays. Whether an option fits depends on its span alone, and with a
+distortion limit only spans near the ends of the last phrases can fit, so the time of a search grows about linearly with
+the words of the sentence.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from heed.statistical.phrases.extraction import DISCONTINUOUS, MONOTONE, SWAP
 from heed.statistical.phrases.features import DISTORTION, LANGUAGE
 from heed.statistical.phrases.language import LanguageScorer
 from heed.statistical.phrases.options import Options
-from heed.statistical.predictor import Bools, Floats, Ints, starts
+from heed.statistical.predictor import Bools, Floats, Ints, members, starts
 
 _BITS = 62
 """Words of a sentence in one integer."""
@@ -120,6 +122,12 @@ class StackSearch:
         self.inside = (places >= options.begins[:, None]) & (places < options.ends[:, None])
         self.bits = _bits_of(self.inside)
         self.sizes = options.ends - options.begins
+        is_new = (np.diff(options.begins, prepend=-1) != 0) | (np.diff(options.ends, prepend=-1) != 0)
+        firsts = np.flatnonzero(is_new)
+        self.span_begins, self.span_ends = options.begins[firsts], options.ends[firsts]
+        """[S]: the source phrases; the options of each follow each other."""
+        self.of_span = np.append(firsts, len(options.begins))
+        """[S + 1]: the options of each span."""
 
     def run(self) -> SearchGraph:
         """Search."""
@@ -149,14 +157,16 @@ class StackSearch:
         hypotheses, options = stack.best, self.options
         begins, ends = self._last_spans(hypotheses)
         covered = _words_of(hypotheses.covered, self.num_words)
-        rows, chosen = np.nonzero(self._fits(covered, ends))
-        jumps = np.abs(options.begins[chosen] - ends[rows])
-        turns = self._turns(begins[rows], ends[rows], chosen)
+        rows, spans = self._fitting(covered, ends)
+        jumps = np.abs(self.span_begins[spans] - ends[rows])
+        turns = self._turns(begins[rows], ends[rows], spans)
+        rest = (hypotheses.totals - hypotheses.scores)[rows] + self._change_of_rest(covered, rows, spans)
+        pairs, chosen = members(spans, self.of_span)
+        rows, jumps, turns, rest = rows[pairs], jumps[pairs], turns[pairs], rest[pairs]
         scores = hypotheses.scores[rows] + options.scores[chosen] + options.before[chosen, turns]
         scores -= self.weights[DISTORTION] * jumps
         if size:
             scores += options.after[hypotheses.options[rows], turns]
-        rest = (hypotheses.totals - hypotheses.scores)[rows] + self._change_of_rest(covered, rows, chosen)
         kept, sizes = self._promising(scores + rest + options.language[chosen], self.sizes[chosen])
         found = self._scored(hypotheses, rows[kept], chosen[kept], turns[kept], scores[kept], rest[kept])
         found = _numbered(found, stack.first)
@@ -169,29 +179,35 @@ class StackSearch:
         options = np.maximum(hypotheses.options, 0)
         return self.options.begins[options] * is_begun, self.options.ends[options] * is_begun
 
-    def _fits(self, covered: Bools, ends: Ints) -> Bools:
-        """Whether each option [O] may extend each hypothesis [H]: [H, O]."""
-        options, limit = self.options, self.limits.distortion
+    def _fitting(self, covered: Bools, ends: Ints) -> tuple[Ints, Ints]:
+        """The pairs of a hypothesis and a span that it may be extended by, sorted."""
+        limit = self.limits.distortion
+        firsts, lasts = self.span_begins, self.span_ends
+        near = np.arange(len(firsts))
+        if limit >= 0:  # the others are too far from all hypotheses
+            near = np.flatnonzero((firsts >= ends.min() - limit) & (firsts <= ends.max() + limit))
+            firsts, lasts = firsts[near], lasts[near]
         before = np.zeros((len(covered), self.num_words + 1), dtype=np.int64)
         np.cumsum(covered, axis=1, out=before[:, 1:])
-        fits = before[:, options.begins] == before[:, options.ends]
+        fits = before[:, firsts] == before[:, lasts]
         if limit >= 0:
             gaps = covered.argmin(1)[:, None]
-            fits &= np.abs(options.begins - ends[:, None]) <= limit
-            fits &= (options.begins == gaps) | (options.ends - gaps <= limit)
-        return np.asarray(fits)
+            fits &= np.abs(firsts - ends[:, None]) <= limit
+            fits &= (firsts == gaps) | (lasts - gaps <= limit)
+        rows, places = np.nonzero(fits)
+        return rows, near[places]
 
-    def _turns(self, begins: Ints, ends: Ints, chosen: Ints) -> Ints:
-        """The orientation of each chosen option to the phrase before it."""
-        continues = self.options.begins[chosen] == ends
-        return np.where(continues, MONOTONE, np.where(self.options.ends[chosen] == begins, SWAP, DISCONTINUOUS))
+    def _turns(self, begins: Ints, ends: Ints, spans: Ints) -> Ints:
+        """The orientation of each span to the phrase before it."""
+        continues = self.span_begins[spans] == ends
+        return np.where(continues, MONOTONE, np.where(self.span_ends[spans] == begins, SWAP, DISCONTINUOUS))
 
-    def _change_of_rest(self, covered: Bools, rows: Ints, chosen: Ints) -> Floats:
-        """The change of the estimate: an option divides the gap that it is in."""
+    def _change_of_rest(self, covered: Bools, rows: Ints, spans: Ints) -> Floats:
+        """The change of the estimate: a span divides the gap that it is in."""
         future, places = self.options.future, np.arange(self.num_words)
         left = np.maximum.accumulate(np.where(covered, places + 1, 0), axis=1)
         right = np.minimum.accumulate(np.where(covered, places, self.num_words)[:, ::-1], axis=1)[:, ::-1]
-        begins, ends = self.options.begins[chosen], self.options.ends[chosen]
+        begins, ends = self.span_begins[spans], self.span_ends[spans]
         low, high = left[rows, begins], right[rows, begins]
         return np.asarray(future[low, begins] + future[ends, high] - future[low, high])
 

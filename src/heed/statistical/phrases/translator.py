@@ -82,6 +82,10 @@ class PhraseTranslator:
         best = self.best(words, number, width, by_words(forced, begins))
         return [self._as_tokens(each, words, begins, capital) for each in best]
 
+    def weights_by_name(self) -> dict[str, float]:
+        """The weight of each feature."""
+        return dict(zip(FEATURES, self.weights.tolist(), strict=True))
+
     def _as_tokens(self, derivation: PhraseDerivation, words: Words, begins: list[int], capital: bool) -> Derivation:
         ids: list[int] = []
         steps: list[DerivationStep] = []

@@ -22,8 +22,6 @@ from heed.statistical.rules.rule_file import RuleFile, parse_rules
 from heed.statistical.rules.transfer import Candidates, Written, transferred
 from heed.statistical.saved_arrays import Arrays, named, part_of, read_bounds, read_numbers
 
-WEIGHTS: Mapping[str, float] = {"dictionary": 1.0}
-"""The score of a derivation is the log-probability of its words in the dictionary."""
 _SMOOTHING = Smoothing("collapsed", 0.01)
 """Of the aligner's table."""
 
@@ -67,6 +65,10 @@ class RuleTranslator:
                 if part.begin <= word.place < part.end:
                     word.text, word.log_prob = text if word.place == part.begin else "", 0.0
         return [self._derivation(written, spelled, begins, capital, {part.begin: part.end for part in parts})]
+
+    def weights_by_name(self) -> dict[str, float]:
+        """The weight of its one feature: the score of a derivation is the log-probability of its words."""
+        return {"dictionary": 1.0}
 
     def _text(self, word: tuple[int, ...]) -> str:
         if len(word) == 1:

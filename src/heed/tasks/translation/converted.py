@@ -23,6 +23,7 @@ from heed.core.own_files import own_path, read_own
 from heed.decoding.ctranslate2_engine import FOLDER, Conversion, CTranslate2Engine
 from heed.decoding.detokenizer import Detokenizer
 from heed.decoding.hypothesis import Hypothesis
+from heed.decoding.line_translator import LineTranslator
 from heed.decoding.options import Request, SearchOptions
 from heed.tasks.translation.data import TranslationData
 from heed.tasks.translation.translating import Translating
@@ -60,16 +61,14 @@ def _digests(folder: Path) -> dict[str, str]:
     return {name: sha256_file(own_path(folder, name)) for name in names}
 
 
-def open_converted(folder: Path, tag: str | None, precision: str, num_workers: int) -> ConvertedTranslator | None:
-    """Open a run without PyTorch; None if it has no valid converted model.
+def open_converted(
+    folder: Path, tag: str | None, precision: str, engine: str, num_workers: int
+) -> ConvertedTranslator | None:
+    """Open a run without PyTorch; None if it has no valid converted model, or that cannot be used.
 
-    Args:
-        folder: The run folder.
-        tag: The tag before each source; None for the default.
-        precision: "float32" or "int8".
-        num_workers: Batches that are translated at the same time (0: one for each CPU).
+    The arguments are those of `heed.load`.
     """
-    if find_spec("ctranslate2") is None or precision not in ("float32", "int8"):
+    if find_spec("ctranslate2") is None or precision not in ("float32", "int8") or engine == "torch":
         return None
     try:
         settings = Settings.model_validate_json(read_own(folder, f"{FOLDER}/{SETTINGS}"), strict=False)
@@ -125,14 +124,23 @@ class ConvertedTranslator(Translating):
 
     @cached_property
     def engine(self) -> CTranslate2Engine:
+        """CTranslate2 with the converted model."""
         src, tgt = self.tokenizers["src"], self.tokenizers["tgt"]
         return CTranslate2Engine(
             self._folder / FOLDER, self._conversion.num_positions, (src.vocabulary, tgt.vocabulary),
             Detokenizer(tgt).never, self._num_workers or num_cpus(), self._precision,
         )  # fmt: skip
 
-    def search_with_pytorch(self, requests: Sequence[Request], options: SearchOptions) -> dict[Request, Hypothesis]:
-        found: dict[Request, Hypothesis] = self._in_full.translator.search_in_batches(requests, options)
+    def line_translator(self, with_tokens: bool) -> LineTranslator:
+        return self.translator_with(self.engine, self._search_with_pytorch, with_tokens)
+
+    @property
+    def translator(self) -> Any:
+        """The translator that PyTorch searches for, which knows the model's attention."""
+        return self._in_full.translator
+
+    def _search_with_pytorch(self, requests: Sequence[Request], options: SearchOptions) -> dict[Request, Hypothesis]:
+        found: dict[Request, Hypothesis] = self.translator.search_in_batches(requests, options)
         return found
 
     def word_links(self, pairs: Sequence[tuple[str, str]]) -> list[list[tuple[int, int]]]:

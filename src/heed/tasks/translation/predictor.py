@@ -24,7 +24,7 @@ from heed.decoding.translator import ModelTranslator
 from heed.evaluation.test_set import HeldOut
 from heed.export.ctranslate2 import convert, open_engine
 from heed.models import MODELS
-from heed.report.validation import usability
+from heed.report.usability import usability
 from heed.run import WEIGHTS, Run
 from heed.statistical.derivation import Derivation, Derives
 from heed.tasks.embedding import TokenAttention, TokenVectors, encoder_attention, encoder_vectors
@@ -212,7 +212,7 @@ class TranslationPredictor(Translating, Predictor):
         if self._derives:
             return cast(DerivingTranslator, self.translator)
         if self.engine is not None:
-            return super().line_translator(with_tokens)
+            return self.translator_with(self.engine, self._search_with_pytorch, with_tokens)
         translator: ModelTranslator = self.translator
         return translator.searched_by(translator.search_in_batches, self._num_searches)
 
@@ -222,7 +222,7 @@ class TranslationPredictor(Translating, Predictor):
         on_cpu = self.run.device.type == "cpu"
         return max(1, (self.run.num_workers or num_cpus()) // torch.get_num_threads()) if on_cpu else 1
 
-    def search_with_pytorch(self, requests: Sequence[Request], options: SearchOptions) -> dict[Request, Hypothesis]:
+    def _search_with_pytorch(self, requests: Sequence[Request], options: SearchOptions) -> dict[Request, Hypothesis]:
         assert isinstance(self.translator, ModelTranslator)
         return self.translator.search_in_batches(requests, options)
 

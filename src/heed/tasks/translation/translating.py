@@ -13,10 +13,9 @@ from pathlib import Path
 from heed.core.errors import DataError
 from heed.decoding.ctranslate2_engine import searcher_with_fallback
 from heed.decoding.engine_contract import Engine
-from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.line_translator import LineTranslator
-from heed.decoding.options import Request, SearchOptions
-from heed.decoding.output_checks import Confidence, Guard, OutputChecks
+from heed.decoding.options import SearchOptions
+from heed.decoding.output_checks import Confidence, Guard, OutputChecks, Searcher
 from heed.tasks.prepare import read_valid
 from heed.tasks.translation.compatibility import warn_about_input
 from heed.tasks.translation.data import TranslationData
@@ -60,18 +59,13 @@ class Translating(ABC):
         """Why the model is not usable yet; empty for a usable one."""
 
     @property
-    @abstractmethod
-    def engine(self) -> Engine | None:
-        """CTranslate2 with the run's model, or the model's own search; None if PyTorch searches."""
-
-    @property
     def can_avoid_loops(self) -> bool:
         """Whether a search can be made again without repeated n-grams."""
         return True
 
     @abstractmethod
-    def search_with_pytorch(self, requests: Sequence[Request], options: SearchOptions) -> dict[Request, Hypothesis]:
-        """The best hypothesis of each request, by PyTorch's search."""
+    def line_translator(self, with_tokens: bool) -> LineTranslator:
+        """The translator of lines. `with_tokens`: hypotheses have the log-probabilities of their tokens."""
 
     @abstractmethod
     def word_links(self, pairs: Sequence[tuple[str, str]]) -> list[list[tuple[int, int]]]:
@@ -97,19 +91,13 @@ class Translating(ABC):
 
     # --- translating ------------------------------------------------------------------------------------
 
-    def line_translator(self, with_tokens: bool) -> LineTranslator:
-        """The translator that uses the engine where it can, and PyTorch for everything else.
-
-        `with_tokens`: hypotheses have the log-probabilities of their tokens.
-        """
+    def translator_with(self, engine: Engine, otherwise: Searcher, with_tokens: bool) -> LineTranslator:
+        """The translator that uses the engine where it can, and `otherwise` for everything else."""
         sides = self.tokenizers["src"], self.tokenizers["tgt"]
-        translator = LineTranslator(
-            *sides, self.data.normaliser, self.search_with_pytorch, self.checks, self.before_source
-        )
-        assert self.engine is not None
+        translator = LineTranslator(*sides, self.data.normaliser, otherwise, self.checks, self.before_source)
         with_tokens = with_tokens or self.checks.confidence is not None
-        search = searcher_with_fallback(self.engine, translator.best_of, self.search_with_pytorch, with_tokens)
-        return translator.searched_by(search, num_threads=self.engine.num_workers + 1, num_batches=BATCHES_AT_ONCE)
+        search = searcher_with_fallback(engine, translator.best_of, otherwise, with_tokens)
+        return translator.searched_by(search, num_threads=engine.num_workers + 1, num_batches=BATCHES_AT_ONCE)
 
     def check_input(self, lines: Sequence[str], quiet: bool = False) -> None:
         """Warn about lines that are XML, differ from the run's text, or are in its target language."""

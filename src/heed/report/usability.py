@@ -1,0 +1,89 @@
+"""Usability: whether the validation scores of a run are those of a model that has learned almost nothing.
+
+A model is not usable yet if every score that has a limit (`Metric.usable_from`) is below it. Below BLEU 5 and chrF2 30
+outputs rarely convey their source: sentences paired at random often reach chrF2 15 to 20. A language model is not
+usable yet if its perplexity is hardly lower than that of the frequencies of tokens in the validation text itself.
+
+This module and all that it imports do without PyTorch.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from heed.core.errors import HeedError
+from heed.metrics import METRICS
+from heed.tasks.prepare import read_valid
+from heed.text.tokenizers import Tokenizer
+from heed.training.metrics_log import read_metrics
+
+Event = Mapping[str, Any]
+
+NEAR_UNIGRAM = 0.9
+"""Perplexity relative to that of token frequencies from which a language model is not usable."""
+
+
+class Validated(Protocol):
+    """What is read of a run."""
+
+    @property
+    def folder(self) -> Path:
+        """The run folder."""
+        ...
+
+    @property
+    def recipe(self) -> Any:
+        """Its recipe, of which the normaliser of `[data]` is read."""
+        ...
+
+    @property
+    def tokenizers(self) -> Mapping[str, Tokenizer]:
+        """The tokenizer of each side."""
+        ...
+
+
+def kept_validation(events: Sequence[Event]) -> Event | None:
+    """The validation of the weights that were kept, the last one marked best."""
+    best = [event for event in events if event["event"] == "validation" and event.get("best")]
+    return best[-1] if best else None
+
+
+def usability(run: Validated) -> str:
+    """`BLEU 0.4 on validation: not usable yet`; empty for a usable run, or if nothing is known."""
+    kept = kept_validation(read_metrics(run.folder))
+    return usability_of(run, kept) if kept else ""
+
+
+def usability_of(run: Validated, scores: Mapping[str, Any]) -> str:
+    """`usability` for given validation scores of the run, by metric."""
+    limits = {name: metric.usable_from for name, metric in METRICS.items() if metric.usable_from is not None}
+    limited = {name: scores[name] for name in limits if isinstance(scores.get(name), int | float)}
+    if limited:
+        poor = [METRICS[name].higher_is_better == (value < limits[name]) for name, value in limited.items()]
+        name, value = next(iter(limited.items()))
+        return f"{METRICS[name].title} {value:.1f} on validation: not usable yet" if all(poor) else ""
+    perplexity = scores.get("perplexity")
+    if not isinstance(perplexity, int | float) or (unigram := unigram_perplexity(run)) is None:
+        return ""
+    if perplexity < NEAR_UNIGRAM * unigram:
+        return ""
+    return (
+        f"perplexity per token {perplexity:.1f} on validation, where token frequencies alone give {unigram:.1f}: "
+        "not usable yet"
+    )
+
+
+def unigram_perplexity(run: Validated) -> float | None:
+    """Perplexity per token of the validation text by the frequencies of its own tokens; None without that text."""
+    try:
+        lines = [run.recipe.data.normaliser.apply(row[-1]) for row in read_valid(run.folder)]
+    except HeedError:
+        return None
+    counts = Counter(id for ids in run.tokenizers["tgt"].encode(lines) for id in ids)
+    counts[-1] = len(lines)  # the ends of lines
+    total = sum(counts.values())
+    return math.exp(-sum(count / total * math.log(count / total) for count in counts.values() if count))
