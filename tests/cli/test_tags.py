@@ -90,6 +90,7 @@ def test_report_and_info_show_each_part_and_the_kind_of_validation_data(multilin
     facts = json.loads(call("info", multilingual, "--json").out)
     assert facts["parts"][1] == {
         "files": ["same.aa", "same.cc"], "languages": "aa → cc", "tag": "2cc", "repeat": 2, "pairs": more,
+        "is_text": False,
     }  # fmt: skip
 
 

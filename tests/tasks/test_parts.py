@@ -272,7 +272,7 @@ def test_a_part_that_cannot_be_read_completely_is_refused(tmp_path: Path) -> Non
         ({"data__tag": "s"}, "'s' is not a valid tag"),
         ({"data__valid_tag": "bt"}, r"data.valid_tag = 'bt' is not a tag of the training data \(it has none\)"),
         ({"data__tag": "2bb", "data__default_tag": "bt"}, r"data.default_tag = 'bt' is not a tag .*\(2bb\)"),
-        ({"data__parts": [{"src": "x"}]}, "data.parts, number 1: needs either src and tgt, or pairs"),
+        ({"data__parts": [{"src": "x"}]}, "data.parts, number 1: needs src and tgt, or pairs, or tgt alone"),
         ({"data__parts": [{"src": "x", "tgt": "y", "pairs": "z"}]}, "data.parts, number 1"),
         ({"data__parts": [{}]}, "data.parts, number 1"),
         ({"data__parts": [{"src": "x", "tgt": "y", "repeat": 0}]}, "at least 1"),

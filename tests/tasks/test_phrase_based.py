@@ -15,6 +15,7 @@ from toy import pairs, tiny_keys, translate, write_lines
 import heed
 from heed.core.config import Document
 from heed.core.errors import DataError, UsageError
+from heed.data.line_hashes import LineHashes
 from heed.decoding.options import SearchOptions
 from heed.execute import execute
 from heed.nn.weight_file import read_weights, save_weights
@@ -22,6 +23,7 @@ from heed.planner import Planner, TrainOptions
 from heed.run import WEIGHTS, Run
 from heed.serve.limits import Limits
 from heed.tasks import open_without_pytorch
+from heed.tasks.prepare import LINES_SEEN
 
 KEYS: dict[str, Any] = {
     "data.hold_out": 60, "model.kind": "phrase_based", "model.aligner": "ibm1", "model.max_phrase": 3,
@@ -60,6 +62,34 @@ def test_equal_trainings_give_equal_files(run: Path, tmp_path: Path) -> None:
     first, again = (read_weights(folder / WEIGHTS) for folder in (run, tmp_path / "again"))
     assert first.keys() == again.keys()
     assert all((first[name] == again[name]).all() for name in first)
+
+
+def test_text_in_the_target_language_alone_goes_into_the_language_model(run: Path, tmp_path: Path) -> None:
+    text = write_lines(tmp_path / "text", ["qes zil yon", "", "yon qes"] * 5)
+    changes = {"model.tuning_rounds": 0, "data.parts": [{"tgt": str(text)}]}
+    heed.train(keys(run.parent, **changes), tmp_path / "run", quiet=True)
+    more = Run(tmp_path / "run")
+    words = [" ".join(each.tokenizers["tgt"].vocabulary.pieces) for each in (more, Run(run))]
+    assert ["yon" in each for each in words] == [True, False]
+    assert more.corpus["num_by_part"] == [more.corpus["num_rows"], 10]
+    assert more.corpus["files"]["part_1.tgt"]["lines"] == 15
+    assert "- `text`: text in the target language, 10 lines." in (more.folder / "report.md").read_text()
+    seen = LineHashes.open(more.files, LINES_SEEN)
+    assert seen is not None
+    assert seen.found([("yon qes",), ("yon zil",)])["tgt"].tolist() == [True, False]
+
+
+def test_text_in_the_target_language_alone_is_refused_by_models_of_pairs(tmp_path: Path) -> None:
+    text = write_lines(tmp_path / "text", ["qes"])
+    for kind in ("transformer", "rule_based"):
+        wanted = {**keys(tmp_path), "model.kind": kind, "data.parts": [{"tgt": str(text)}]}
+        kept = {
+            key: value
+            for key, value in wanted.items()
+            if not key.startswith(("model.", "decoding.")) or key == "model.kind"
+        }
+        with pytest.raises(UsageError, match=f'number 1, has no src, and model.kind = "{kind}" learns from pairs'):
+            Planner(Document(), kept, TrainOptions(tmp_path / "run", quiet=True)).plan()
 
 
 def test_unknown_words_are_copied(run: Path) -> None:

@@ -55,6 +55,8 @@ class Model(nn.Module):
     """Whether an update changes few rows of its weights, so that gradients are sparse tensors."""
     derives: ClassVar[bool] = False
     """Whether it is a translator that searches by itself (`DerivingModel`)."""
+    reads_target_text: ClassVar[bool] = False
+    """Whether it is a translator that also learns from text in the target language alone."""
     needs_source: ClassVar[bool] = False
     """Whether it is conditioned on a source, as a translation model is."""
     source: ClassVar[Literal["tokens", "images", "documents"]] = "tokens"

@@ -28,6 +28,7 @@ class PhraseBased(DerivingModel):
 
     Config = PhraseBasedConfig
     config: PhraseBasedConfig
+    reads_target_text = True
     papers = "phrase-based translation (Koehn et al. 2003; Och 2003)"
 
     def estimated(self, bitext: Bitext) -> PhraseTranslator:

@@ -33,18 +33,21 @@ class PartFacts:
     tag: str
     repeat: int
     pairs: int | None
-    """Number of distinct training pairs; None if the run folder does not record it."""
+    """Number of distinct training pairs (of text in the target language alone: lines); None if it is not recorded."""
+    is_text: bool = False
+    """Whether it is text in the target language alone."""
 
     def render(self, code: Callable[[str], str] = str, plain: Callable[[str], str] = str) -> str:
         """`a.en and a.fr: en → fr, tag <2fr>, 200 pairs, each 4 times in an epoch`.
 
         `code` formats names and tags, `plain` the languages.
         """
+        often = f"each {self.repeat} times in an epoch" if self.repeat > 1 else "each once in an epoch"
         facts = [
-            plain(self.languages),
+            "text in the target language" if self.is_text else plain(self.languages),
             f"tag {code(f'<{self.tag}>')}" if self.tag else "",
-            f"{self.pairs:,} pairs" if self.pairs is not None else "",
-            f"each {self.repeat} times in an epoch" if self.repeat > 1 else "each once in an epoch",
+            f"{self.pairs:,} {'lines' if self.is_text else 'pairs'}" if self.pairs is not None else "",
+            "" if self.is_text else often,
         ]
         return f"{' and '.join(map(code, self.files))}: {', '.join(fact for fact in facts if fact)}"
 
@@ -57,11 +60,12 @@ def parts(run: Run) -> list[PartFacts]:
     numbers = run.corpus.get("num_by_part", ())
     if len(numbers) != len(data.all_parts):
         numbers = [None] * len(data.all_parts)
+    texts = data.target_texts()
     return [
         PartFacts(
             [Path(name).name for name in (part.src, part.tgt, part.pairs) if name],
-            _direction(part.src_lang, part.tgt_lang), part.tag, part.repeat, number,
-        ) for part, number in zip(data.all_parts, numbers, strict=True)
+            _direction(part.src_lang, part.tgt_lang), part.tag, part.repeat, number, place in texts,
+        ) for place, (part, number) in enumerate(zip(data.all_parts, numbers, strict=True))
     ]  # fmt: skip
 
 

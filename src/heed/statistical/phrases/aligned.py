@@ -23,13 +23,13 @@ class AlignedBitext:
     @classmethod
     def of(cls, bitext: Bitext, case: SentenceCase, aligner: str, smoothing: Smoothing) -> AlignedBitext:
         """Align with an aligner that is estimated from these pairs. `smoothing` is that of its table."""
-        sources, targets = (_inside(case, side) for side in zip(*bitext.pairs, strict=True))
+        sources, targets = (inside(case, side) for side in zip(*bitext.pairs, strict=True))
         bitext.report(f"aligning the words of {len(sources):,} pairs ({aligner})")
         links = align(_spelled(sources), _spelled(targets), aligner, smoothing=smoothing, spelled=False)
         return cls(sources, targets, links)
 
 
-def _inside(case: SentenceCase, sentences: Iterable[Sequence[int]]) -> list[list[int]]:
+def inside(case: SentenceCase, sentences: Iterable[Sequence[int]]) -> list[list[int]]:
     """The tokens of sentences, the first word of each as it is inside one."""
     return [[id for word in case.enter(ids)[0] for id in word] for ids in sentences]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import islice
+from itertools import chain, islice
 
 import numpy as np
 
@@ -11,8 +11,9 @@ from heed.statistical.alignment.smoothing import Smoothing
 from heed.statistical.backoff import BackoffModel
 from heed.statistical.derivation import Bitext
 from heed.statistical.estimation import estimate
+from heed.statistical.interpolation import interpolated, interpolation_weights
 from heed.statistical.ngram_counts import NgramCounts
-from heed.statistical.phrases.aligned import AlignedBitext
+from heed.statistical.phrases.aligned import AlignedBitext, inside
 from heed.statistical.phrases.casing import SentenceCase
 from heed.statistical.phrases.derivations import PhraseDerivation
 from heed.statistical.phrases.extraction import LinkedText
@@ -37,13 +38,16 @@ def estimate_translator(bitext: Bitext, settings: PhraseSettings) -> PhraseTrans
     num_words = len(bitext.tokenizer.vocabulary)
     case = SentenceCase.none(num_words)
     if settings.truecase:
-        case = SentenceCase.of(bitext.tokenizer, [side for pair in bitext.pairs for side in pair])
+        sides = (side for pair in bitext.pairs for side in pair)
+        case = SentenceCase.of(bitext.tokenizer, [*sides, *chain.from_iterable(bitext.texts)])
     aligned = AlignedBitext.of(bitext, case, settings.aligner, _SMOOTHING)
     pairs = zip(aligned.sources, aligned.targets, strict=True)
-    text = LinkedText.of(pairs, aligned.links, settings.max_phrase)
-    table = score_phrases(text, num_words)
-    bitext.report(f"{len(table):,} phrase pairs of {len(text.spans):,} occurrences")
+    linked = LinkedText.of(pairs, aligned.links, settings.max_phrase)
+    table = score_phrases(linked, num_words)
+    bitext.report(f"{len(table):,} phrase pairs of {len(linked.spans):,} occurrences")
     language = language_model(aligned.targets, settings.lm_order, num_words)
+    if bitext.texts:
+        language = with_texts(language, bitext, case)
     untuned = PhraseTranslator(table, language, case, beginning_weights(), settings.options_per_phrase, settings.limits)
     return tuned(untuned, bitext, settings.tuning_rounds)
 
@@ -62,6 +66,18 @@ def tuned(translator: PhraseTranslator, bitext: Bitext, rounds: int) -> PhraseTr
     words_of = translator.case.words
     weights = tune(translate, references, words_of, translator.weights, rounds, _SEED, bitext.report)
     return translator.with_weights(weights)
+
+
+def with_texts(language: BackoffModel, bitext: Bitext, case: SentenceCase) -> BackoffModel:
+    """The n-gram model of the pairs' targets, interpolated with one of each text for the validation references."""
+    texts = [inside(case, text) for text in bitext.texts]
+    models = [language, *(language_model(text, language.order, language.vocab_size) for text in texts)]
+    weights = interpolation_weights(models, inside(case, [reference for _, reference in bitext.valid]))
+    shares = ", ".join(
+        f"{weight:.0%} {len(text):,} lines" for text, weight in zip(texts, weights[1:].tolist(), strict=True)
+    )
+    bitext.report(f"language model: {weights[0]:.0%} the pairs' targets, {shares} of text in the target language")
+    return interpolated(models, weights)
 
 
 def language_model(sentences: Sequence[Sequence[int]], order: int, num_words: int) -> BackoffModel:

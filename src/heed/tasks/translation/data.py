@@ -29,7 +29,8 @@ class PartConfig(Config):
     src: str = ""
     """Source side, one sentence per line."""
     tgt: str = ""
-    """Target side."""
+    """Target side. Without `src`: text in the target language alone, which a phrase-based translator's language model
+    reads."""
     pairs: str = ""
     """Instead of src and tgt: one file of pairs, in the format of `data.pairs`."""
     tag: str = ""
@@ -113,6 +114,9 @@ class TranslationData(DataConfig):
                 spelled_tag(tag)
         except DataError as error:
             raise ValueError(str(error).removesuffix(".")) from error
+        for number in self.target_texts():
+            if self.parts[number - 1].repeat > 1:
+                raise ValueError(f"data.parts, number {number}: text without src is read once, so leave out repeat")
         for name in ("valid_tag", "default_tag"):
             tag = getattr(self, name)
             if tag and tag not in self.tags_used:
@@ -189,13 +193,27 @@ class TranslationData(DataConfig):
             raise UsageError("data.src and data.tgt (or data.pairs) are missing: give --src F --tgt F, or --pairs F.")
         return self._files(self.src, self.tgt, self.pairs)
 
+    def target_texts(self) -> dict[int, str]:
+        """The files of text in the target language alone, by the number of their part."""
+        return {
+            number: self.resolve(part.tgt)
+            for number, part in enumerate(self.parts, start=1)
+            if part.tgt and not (part.src or part.pairs)
+        }
+
     def train_parts(self) -> list[Part]:
-        """All parts of the training data, `train_files` first. Raises UsageError for a part without files."""
+        """All parts of the training data that are pairs, `train_files` first.
+
+        Raises UsageError for a part without files.
+        """
         self.train_files()
         parts = []
+        texts = self.target_texts()
         for number, part in enumerate(self.all_parts):
+            if number in texts:
+                continue
             if number and (bool(part.pairs) == bool(part.src or part.tgt) or bool(part.src) != bool(part.tgt)):
-                raise UsageError(f"data.parts, number {number}: needs either src and tgt, or pairs.")
+                raise UsageError(f"data.parts, number {number}: needs src and tgt, or pairs, or tgt alone.")
             files = self._files(part.src, part.tgt, part.pairs)
             files = replace(files, src_lang=part.src_lang, tgt_lang=part.tgt_lang)
             parts.append(Part(number, files, part.tag, part.repeat))

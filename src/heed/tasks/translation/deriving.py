@@ -8,7 +8,8 @@ from typing import Any
 from heed.data.store import TokenStore
 from heed.decoding.deriving_translator import require_derivable
 from heed.statistical.derivation import Bitext
-from heed.text.normalise import Normaliser
+from heed.tasks.translation.data import TranslationData
+from heed.tasks.translation.prepare import target_lines
 from heed.text.tokenizers import Tokenizer
 
 
@@ -28,11 +29,19 @@ def require_derivable_recipe(recipe: Any) -> None:
 
 
 def bitext(
-    store: TokenStore, valid: Sequence[Sequence[str]], tokenizers: Mapping[str, Tokenizer], normaliser: Normaliser
+    store: TokenStore, valid: Sequence[Sequence[str]], tokenizers: Mapping[str, Tokenizer], data: TranslationData
 ) -> Bitext:
-    """The training pairs of a token store and the validation pairs, without those that have no words."""
+    """The training pairs of a token store, the validation pairs that have words, and text in the target language."""
     src, tgt = tokenizers["src"], tokenizers["tgt"]
     pairs = [(store.row("src", row).tolist(), store.row("tgt", row).tolist()) for row in range(len(store))]
-    sources, references = ([normaliser.apply(row[side]) for row in valid] for side in (0, 1))
+    sources, references = ([data.normaliser.apply(row[side]) for row in valid] for side in (0, 1))
     encoded = zip(src.encode(sources), tgt.encode(references), strict=True)
-    return Bitext(pairs, [pair for pair in encoded if all(pair)], tgt)
+    texts: dict[int, list[str]] = {}
+    for number, line in target_lines(data, {*sources, *references}):
+        texts.setdefault(number, []).append(line)
+    return Bitext(
+        pairs,
+        [pair for pair in encoded if all(pair)],
+        tgt,
+        [list(filter(None, tgt.encode(text))) for text in texts.values()],
+    )

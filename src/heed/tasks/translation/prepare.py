@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from functools import partial
+from collections.abc import Container, Iterable, Iterator, Mapping
 from itertools import chain
 from pathlib import Path
 
@@ -17,7 +16,7 @@ from heed.metrics.word_frequency import WordCounts
 from heed.tasks import prepare
 from heed.tasks.translation.data import Part, TranslationData, listed
 from heed.text.pair_filter import PairFilter
-from heed.text.readers import CorpusFiles, fingerprint, read_pairs
+from heed.text.readers import CorpusFiles, fingerprint, fingerprint_file, read_pairs, read_text
 from heed.text.tokenizers import Tokenizer, TokenizerConfig
 
 _MAX_VALID_TOKENS = MAX_SCORED_TOKENS - 10
@@ -38,6 +37,17 @@ def filtered_pairs(data: TranslationData, files: CorpusFiles, dropped: Counter[s
             yield row
         else:
             dropped[reason] += 1
+
+
+def target_lines(data: TranslationData, held: Container[str]) -> Iterator[tuple[int, str]]:
+    """The normalised lines of text in the target language alone, with the numbers of their parts.
+
+    Lines that are empty, too long, or in the validation data are left out.
+    """
+    for number, path in data.target_texts().items():
+        for line in map(data.normaliser.apply, read_text(path, data.errors)):
+            if line.strip() and len(line) <= data.filter.max_characters and line not in held:
+                yield number, line
 
 
 class TrainingPairs:
@@ -70,6 +80,10 @@ class TrainingPairs:
         """The training pairs of all parts, without repetitions."""
         return chain.from_iterable(self.of(part, Counter(), title) for part in self.parts)
 
+    def target_lines(self) -> Iterator[tuple[int, str]]:
+        """The text in the target language alone, as `target_lines`."""
+        return target_lines(self.data, self.held)
+
     def _kept(self, part: Part, dropped: Counter[str], title: str) -> Iterator[prepare.Row]:
         title += f" {part.label}" if part.number else ""
         return watched(filtered_pairs(self.data, part.files, dropped), title, "pairs", self.quiet)
@@ -99,7 +113,10 @@ def prepare_translation(
     prepare.require_valid(valid)
     pairs.held = frozenset(chain.from_iterable(valid))
     of_parts = [fingerprint(part.files) for part in pairs.parts]
-    text = partial(pairs.all, "reading for the tokenizer")
+
+    def text() -> Iterator[prepare.Row]:
+        return chain(pairs.all("reading for the tokenizer"), ((line,) for _, line in pairs.target_lines()))
+
     tokenizers = reuse or prepare.train_tokenizers(
         tokenizer, SIDES, text, num_pairs + num_in_parts, folder, data.tags, quiet
     )
@@ -114,14 +131,20 @@ def prepare_translation(
         for part, of_part in zip(pairs.parts, of_parts, strict=True)
         for side, file in of_part.items()
     }
+    files |= {f"part_{number}.tgt": fingerprint_file(path) for number, path in data.target_texts().items()}
     store = prepare.write_tokens(folder, SIDES, chain.from_iterable(ids), tokenizers, files)
+    num_lines = Counter[int]()
+    for number, line in pairs.target_lines():
+        num_lines[number] += 1
+        seen.add((line,))
     seen.write()
     valid_files = data.valid_files()
     valid_fingerprint = fingerprint(valid_files) if valid_files else {}
     num_repeated = len(store) - num_distinct.total()
+    num_by_number = num_lines + Counter({part.number: number for part, number in num_distinct.items()})
     corpus = prepare.Corpus(
         len(store), len(valid), _by_reason(dropped), files, valid_fingerprint, num_repeated,
-        num_by_part=[num_distinct[part] for part in pairs.parts],
+        num_by_part=[num_by_number[number] for number, _ in enumerate(data.all_parts)],
     )  # fmt: skip
     prepare.write_corpus(folder, corpus)
     return corpus

@@ -65,6 +65,11 @@ class TranslationTask(GenerationTask):
         if is_new and recipe.tokenizer.dropout and recipe.tokenizer.kind != "bpe":
             raise ValueError('tokenizer.dropout requires task = "translation" and tokenizer.kind = "bpe": set it to 0')
         model: Any = MODELS[recipe.model.kind]
+        if (texts := recipe.data.target_texts()) and not model.reads_target_text:
+            raise ValueError(
+                f'data.parts, number {min(texts)}, has no src, and model.kind = "{recipe.model.kind}" learns from '
+                "pairs: translate this text with a model of the other direction first (docs/more-data.md)"
+            )
         if model.derives:
             require_derivable_recipe(recipe)
             if is_new:
@@ -181,7 +186,7 @@ class TranslationTask(GenerationTask):
         ]
 
     def estimate(self, model: Any) -> None:
-        model.estimate(bitext(self.store, self.valid, self.tokenizers, self.data.normaliser))
+        model.estimate(bitext(self.store, self.valid, self.tokenizers, self.data))
 
     def translator(self, model: Any) -> Any:
         """The model with this run's tokenizers and the tag of its validation data."""
