@@ -189,8 +189,8 @@ def _learn(run: Run, model: GenerativeModel, checkpoint: Checkpoint | None, quie
     if outcome.interrupted_by is None and ranks.is_first:
         try:
             with storage_errors("write the report", path=run.folder):
-                finish_report(run, quiet)
                 run.predictor.convert()
+                finish_report(run, quiet)
         except (KeyboardInterrupt, SystemExit):
             message(f"the training is complete, its report is not. Write it with: heed train --resume {run.folder}")
             raise

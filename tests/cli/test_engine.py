@@ -18,10 +18,13 @@ import heed
 from heed.cli.options import Compute
 from heed.core.errors import UsageError
 from heed.core.own_files import SMALL
-from heed.decoding.ctranslate2_engine import FOLDER
+from heed.decoding.ctranslate2_engine import FOLDER, Conversion
 from heed.decoding.options import Request, SearchOptions
+from heed.metrics import score_outputs
+from heed.report.page import report_text, write_report
 from heed.run import Run
 from heed.tasks import open_without_pytorch
+from heed.tasks.prepare import read_valid
 
 ctranslate2 = pytest.importorskip("ctranslate2")
 
@@ -232,3 +235,33 @@ def test_verify_checks_the_converted_model(run: Path) -> None:
         file.write(b"x")
     result = call("info", run, "--verify")
     assert (result.code, "ctranslate2 is damaged and not used" in result.out + result.err) == (65, True)
+
+
+def test_conversion_measures_int8_on_the_validation_data(run: Path) -> None:
+    conversion = Conversion.read(run / FOLDER)
+    assert conversion and conversion.rounding
+    measured = conversion.rounding
+    lines = read_valid(run)
+    options = heed.load(run).run.recipe.decoding
+    outputs = {
+        precision: heed.load(run, precision=precision).translate([row[0] for row in lines], options)
+        for precision in ("float32", "int8")
+    }
+    exact, rounded = (
+        score_outputs(outputs[precision], [row[1] for row in lines], "bb", ["bleu"], 0)[0].value
+        for precision in ("float32", "int8")
+    )
+    assert (measured.num_lines, measured.beam_size) == (len(lines), options.beam_size)
+    assert (measured.bleu, measured.difference) == pytest.approx((exact, rounded - exact), abs=1e-6)
+    assert f"BLEU {measured.difference:+.2f}" in call("info", run).out
+    write_report(Run(run))
+    assert f"- **With `--precision int8`**: BLEU {measured.difference:+.2f}" in report_text(Run(run))
+
+
+def test_a_model_without_validation_data_is_converted_without_measuring_int8(run: Path) -> None:
+    for path in (run / "data").glob("valid*"):
+        path.unlink()
+    Run(run).predictor.convert()
+    conversion = Conversion.read(run / FOLDER)
+    assert conversion and conversion.rounding is None
+    assert "int8" not in call("info", run).out

@@ -23,7 +23,7 @@ from pathlib import Path
 from threading import Lock, Semaphore
 from typing import Literal
 
-from pydantic import ValidationError
+from pydantic import PositiveFloat, ValidationError
 
 from heed.core.config import Config
 from heed.core.errors import DataError, MissingInputError
@@ -47,6 +47,37 @@ _SMALLEST_PENALTY = 1e-6
 """With a length penalty of 0, CTranslate2 stops before all n-best hypotheses are complete."""
 
 
+class Rounding(Config):
+    """What int8 costs and gains, measured on validation data when the model was converted."""
+
+    num_lines: int
+    """Lines that both formats translated."""
+    beam_size: int
+    """Of the recipe's search, which both used."""
+    bleu: float
+    """BLEU in float32."""
+    difference: float
+    """BLEU in int8 minus that."""
+    signature: str
+    """Of BLEU."""
+    lines_per_second: tuple[PositiveFloat, PositiveFloat]
+    """In float32 and in int8."""
+    num_cpus: int
+    """CPUs that translated."""
+    p: float | None = None
+    """Of the difference, by a paired bootstrap; None for too few lines."""
+
+    def render(self) -> str:
+        """One line for the user."""
+        before, after = self.lines_per_second
+        chance = "" if self.p is None else f" (p = {self.p:.2f})"
+        return (
+            f"BLEU {self.difference:+.2f}{chance} compared with float32, {after / before:.2f} times as fast "
+            f"({after:,.0f} and {before:,.0f} lines/s, {self.num_cpus} CPUs): "
+            f"{self.num_lines:,} validation lines, beam {self.beam_size}"
+        )
+
+
 class Conversion(Config):
     """The description of a converted model: the contents of `heed.json` in its folder."""
 
@@ -60,6 +91,8 @@ class Conversion(Config):
     """The longest source or output, in tokens."""
     files: dict[str, str]
     """SHA-256 of each other file of the folder that CTranslate2 reads."""
+    rounding: Rounding | None = None
+    """None where it was not measured: without validation data, or by an earlier version."""
 
     @staticmethod
     def read(folder: Path) -> Conversion | None:

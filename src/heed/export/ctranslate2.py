@@ -12,11 +12,13 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import torch
 
+from heed.core.environment import num_cpus
 from heed.core.errors import UsageError
 from heed.core.files import atomic_folder, remove_folder, storage_errors
 from heed.decoding.ctranslate2_engine import DESCRIPTION, FOLDER, Conversion, CTranslate2Engine, describe
 from heed.decoding.detokenizer import Detokenizer
 from heed.decoding.sentences import MAX_TOKENS
+from heed.export.rounding import PRECISIONS, measure_rounding
 from heed.models import GenerativeModel
 from heed.run import WEIGHTS, Run
 from heed.text.tokenizers import MAX_BYTES
@@ -28,9 +30,10 @@ def num_positions(run: Run) -> int:
     return max(MAX_TOKENS, run.recipe.decoding.limit(MAX_TOKENS)) + 1
 
 
-def export_ctranslate2(run: Run, folder: Path) -> Conversion:
+def export_ctranslate2(run: Run, folder: Path, measures: bool = True) -> Conversion:
     """Write a run's model in the format of CTranslate2, and return its description.
 
+    `measures`: compare int8 with float32 on validation data, which takes up to half a minute.
     Raises UsageError for a model that CTranslate2 does not have, and StorageError.
     """
     if run.sides != ("src", "tgt"):
@@ -41,10 +44,21 @@ def export_ctranslate2(run: Run, folder: Path) -> Conversion:
     with storage_errors("write the model", path=folder), atomic_folder(folder) as new:
         write_model(model, vocabularies, positions, new)
         conversion = describe(new, run.folder / WEIGHTS, vocabularies, positions)
+        if measures:
+            engines = {precision: _engine(run, new, conversion, num_cpus(), precision) for precision in PRECISIONS}
+            conversion = conversion.model_copy(update={"rounding": measure_rounding(run, engines)})
         (new / DESCRIPTION).write_text(conversion.model_dump_json(indent=1) + "\n", encoding="utf-8")
         for path in sorted(run.folder.glob("tokenizer*.json")):
             (new / path.name).write_bytes(run.files.read(path.name, MAX_BYTES))
     return conversion
+
+
+def _engine(run: Run, folder: Path, conversion: Conversion, num_workers: int, compute_type: str) -> CTranslate2Engine:
+    src, tgt = run.tokenizers["src"], run.tokenizers["tgt"]
+    return CTranslate2Engine(
+        folder, conversion.num_positions, (src.vocabulary, tgt.vocabulary), Detokenizer(tgt).never, num_workers,
+        compute_type,
+    )  # fmt: skip
 
 
 def write_model(
@@ -71,24 +85,30 @@ def write_model(
     spec.save(str(folder))
 
 
+def usable_conversion(run: Run) -> Conversion | None:
+    """The description of the converted model in a run folder; None without one that is whole and of its weights."""
+    folder = run.folder / FOLDER
+    vocabularies = run.tokenizers["src"].vocabulary, run.tokenizers["tgt"].vocabulary
+    conversion = Conversion.read(folder)
+    if conversion and conversion.is_of(run.folder / WEIGHTS, vocabularies) and conversion.is_intact(folder):
+        return conversion
+    return None
+
+
 def open_engine(run: Run, num_workers: int, compute_type: str) -> CTranslate2Engine | None:
     """The engine of a run, which is converted in a temporary folder unless its folder has the converted model.
 
     None if CTranslate2 does not have such a model.
     """
-    folder = run.folder / FOLDER
-    vocabularies = run.tokenizers["src"].vocabulary, run.tokenizers["tgt"].vocabulary
-    never = Detokenizer(run.tokenizers["tgt"]).never
-    conversion = Conversion.read(folder)
-    if conversion and conversion.is_of(run.folder / WEIGHTS, vocabularies) and conversion.is_intact(folder):
-        return CTranslate2Engine(folder, conversion.num_positions, vocabularies, never, num_workers, compute_type)
+    if conversion := usable_conversion(run):
+        return _engine(run, run.folder / FOLDER, conversion, num_workers, compute_type)
     with TemporaryDirectory() as temporary:
         folder = Path(temporary) / FOLDER
         try:
-            conversion = export_ctranslate2(run, folder)
+            conversion = export_ctranslate2(run, folder, measures=False)
         except UsageError:
             return None
-        return CTranslate2Engine(folder, conversion.num_positions, vocabularies, never, num_workers, compute_type)
+        return _engine(run, folder, conversion, num_workers, compute_type)
 
 
 def convert(run: Run) -> bool:

@@ -109,7 +109,7 @@ def _summary(run: Run, analysis: Event, train: Sequence[Event], validations: Seq
         lines.append(
             f"- **Quality**: {values} on {analysis['num_lines']:,} validation lines{f' ({part})' if part else ''}."
         )
-    return "\n".join(lines)
+    return "\n".join([*lines, *(f"- {remark}" for remark in run.predictor.remarks())])
 
 
 def _data_lines(run: Run) -> list[str]:

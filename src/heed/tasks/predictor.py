@@ -384,6 +384,10 @@ class Predictor:
         """Facts about the run that `heed info` shows in addition to those of all runs."""
         return {}
 
+    def remarks(self) -> Sequence[str]:
+        """Lines of Markdown for the summary in the run's report."""
+        return ()
+
     def _cannot(self, ability: str, by: str = "") -> UsageError:
         return UsageError(
             f"{by or ability} needs a run that can {ability}; {self.run.folder} is a {self.run.recipe.task} run, "

@@ -22,7 +22,7 @@ from heed.decoding.options import Request, SearchOptions
 from heed.decoding.scoring import TokenScores
 from heed.decoding.translator import ModelTranslator
 from heed.evaluation.test_set import HeldOut
-from heed.export.ctranslate2 import convert, open_engine
+from heed.export.ctranslate2 import convert, open_engine, usable_conversion
 from heed.models import MODELS
 from heed.report.usability import usability
 from heed.run import WEIGHTS, Run
@@ -186,10 +186,23 @@ class TranslationPredictor(Translating, Predictor):
         return [f"heed translate {name} < in.txt > out.txt", evaluate]
 
     def facts(self) -> Mapping[str, Any]:
-        tags = {"tags": ", ".join(self.data.tags)} if self.data.tags else {}
-        if not self._derives or not self.run.files.has(WEIGHTS):
-            return tags
-        return {**tags, "weights": {name: round(value, 4) for name, value in self.derivation_weights().items()}}
+        facts: dict[str, Any] = {"tags": ", ".join(self.data.tags)} if self.data.tags else {}
+        if not self.run.files.has(WEIGHTS):
+            return facts
+        if self._derives:
+            facts["weights"] = {name: round(value, 4) for name, value in self.derivation_weights().items()}
+        elif rounding := self._rounding():
+            facts["int8"] = rounding
+        return facts
+
+    def remarks(self) -> Sequence[str]:
+        rounding = self._rounding()
+        return [f"**With `--precision int8`**: {rounding}."] if rounding else []
+
+    def _rounding(self) -> str:
+        """What int8 costs and gains, as measured when the run was converted; empty if it was not."""
+        conversion = usable_conversion(self.run) if self._is_convertible else None
+        return conversion.rounding.render() if conversion and conversion.rounding else ""
 
     # --- languages and tags -----------------------------------------------------------------------------
 
