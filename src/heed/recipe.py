@@ -65,6 +65,11 @@ class Recipe(Config):
         if self.training.r_drop and not any(v for k, v in flattened(self.model.model_dump()).items() if "dropout" in k):
             raise ValueError("training.r_drop compares two passes with different dropout: set model.dropout")
         training = self.training
+        if training.optimizer == "muon" and training.parallel == "sharded":
+            raise ValueError(
+                'training.optimizer = "muon" needs whole matrices, which training.parallel = "sharded" divides: set '
+                'training.parallel = "data", or another optimizer'
+            )
         _check_own_words(training, task)
         if task.Head is None and (training.freeze != "none" or training.unfreeze_every or training.layer_decay != 1):
             raise ValueError(

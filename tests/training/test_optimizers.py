@@ -15,7 +15,7 @@ from trainings import content, interrupt_after
 
 from heed.training.checkpoints import newest_checkpoint
 from heed.training.config import TrainingConfig
-from heed.training.optimizers import OPTIMIZERS, build_optimizer, clip_gradients
+from heed.training.optimizers import OPTIMIZERS, build_optimizer, clip_gradients, orthogonalised
 from heed.training.weights import IterateMean, Trigger
 
 CPU = torch.device("cpu")
@@ -68,12 +68,40 @@ def quadratic(optimizer: torch.optim.Optimizer, weight: Tensor, num_steps: int, 
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_an_optimiser_equals_pytorchs(name: str) -> None:
     config = TrainingConfig(optimizer=name, lr=0.02, weight_decay=0.1)
-    kind = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW, "sgd": torch.optim.SGD}[name]
+    kind = {"adam": torch.optim.Adam, "sgd": torch.optim.SGD}.get(name, torch.optim.AdamW)  # Muon has it for vectors
     adaptive = {} if name == "sgd" else {"betas": (config.beta1, config.beta2), "eps": config.epsilon}
     ours, theirs = nn.Parameter(torch.ones(3)), nn.Parameter(torch.ones(3))
     quadratic(build_optimizer(config, {"w": ours}, CPU), ours, 10)
     quadratic(kind([theirs], lr=0.02, weight_decay=0.1, **adaptive), theirs, 10)
     torch.testing.assert_close(ours, theirs)
+
+
+@pytest.mark.parametrize("shape", [(8, 8), (24, 8), (8, 20)])
+def test_muon_equals_pytorchs_for_matrices(shape: tuple[int, int]) -> None:
+    """PyTorch's works in bfloat16."""
+    config = TrainingConfig(optimizer="muon", lr=0.02, weight_decay=0.1)
+    ours, theirs, other = (nn.Parameter(torch.ones(shape)) for _ in range(3))
+    mine = build_optimizer(config, {"a.weight": ours, "embedding.weight": other}, CPU)
+    published = torch.optim.Muon([theirs], lr=0.02, weight_decay=0.1, adjust_lr_fn="match_rms_adamw")
+    torch.manual_seed(1)
+    for _ in range(10):
+        ours.grad = torch.randn(shape)
+        theirs.grad, other.grad = ours.grad.clone(), ours.grad.clone()
+        mine.step()
+        published.step()
+    torch.testing.assert_close(ours, theirs, rtol=0, atol=0.004)
+    assert (ours - other).abs().max() > 0.05
+
+
+def test_orthogonalised_matrices_keep_their_directions_and_have_singular_values_near_one() -> None:
+    torch.manual_seed(1)
+    for shape in ((3, 6, 6), (2, 5, 12), (2, 12, 5)):
+        matrices = torch.randn(shape)
+        left, _, right = torch.linalg.svd(matrices, full_matrices=False)
+        lengths = left.mT @ orthogonalised(matrices) @ right.mT
+        own = lengths.diagonal(dim1=1, dim2=2)
+        torch.testing.assert_close(lengths, torch.diag_embed(own), rtol=0, atol=1e-4)
+        assert ((own > 0.3) & (own < 1.25)).all()
 
 
 def test_sgd_with_the_mean_of_its_weights_is_asgd_as_awd_lstm_uses_it() -> None:

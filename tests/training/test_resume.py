@@ -91,7 +91,7 @@ def test_a_training_with_all_kinds_of_randomness_is_resumed_bit_for_bit(tmp_path
 
 def test_an_encoder_decoder_of_nested_tables_is_resumed_bit_for_bit(tmp_path: Path) -> None:
     keys = {
-        **KEYS, "model__kind": "encoder_decoder", "model__decoder__attends": "after",
+        **KEYS, "model__kind": "encoder_decoder", "model__decoder__attends": "after", "training__optimizer": "muon",
         "model__decoder__input_feeding": True, "training__truth_probability": 0.5, "training__truth_decay_updates": 5.0,
     }  # fmt: skip
     check(tmp_path, [9], keys, trained_straight(tmp_path, keys))

@@ -31,8 +31,9 @@ class TrainingConfig(Config):
     """Number format of the forward and backward pass; the weights are kept in float32."""
     reduction: Literal["mean", "sum"] = "mean"
     """The loss of an update: the mean over its targets, or their sum, as if each made an update of its own."""
-    optimizer: Literal["adam", "adamw", "sgd"] = "adam"
-    """Adam, Adam with decoupled weight decay, or plain stochastic gradient descent."""
+    optimizer: Literal["adam", "adamw", "sgd", "muon"] = "adam"
+    """Adam, Adam with decoupled weight decay, plain stochastic gradient descent, or Muon for matrices between hidden
+    layers and AdamW for the other weights."""
     lr: float = Field(default=1e-3, gt=0)
     """Peak learning rate; with the Noam schedule, a factor on the published rate."""
     beta1: float = Field(default=0.9, ge=0, lt=1)

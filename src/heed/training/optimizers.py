@@ -5,7 +5,8 @@ ASGD and NT-ASGD are SGD with an average of the weights: `training.average` (see
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -15,7 +16,75 @@ from heed.training.config import TrainingConfig
 from heed.training.layers import from_the_top
 from heed.training.sharding import whole
 
-OPTIMIZERS: dict[str, Any] = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW, "sgd": torch.optim.SGD}
+_MOMENTUM = 0.95
+_TYPICAL = 0.2
+"""Typical root mean square of Adam's updates, in units of the rate, so that the same rate suits both (Liu et al. 2025).
+"""
+_ROUNDS, _A, _B, _C = 5, 3.4445, -4.775, 2.0315
+
+
+class Muon(torch.optim.AdamW):
+    """Muon (Jordan et al. 2024) for groups that are `hidden`, whose parameters are matrices; AdamW for the others.
+
+    A matrix moves along its orthogonalised momentum, all of whose directions are equally long: M = U S Vᵀ → U Vᵀ, with
+    Nesterov's momentum.
+    """
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """AdamW looks for its own quantities, which hidden matrices do not have."""
+        torch.optim.Optimizer.__setstate__(self, state)
+
+    @torch.no_grad()
+    def step(self, closure: None = None) -> None:  # type: ignore[override]
+        """Make one update."""
+        groups = self.param_groups
+        try:
+            self.param_groups = [group for group in groups if not group["hidden"]]
+            super().step()
+        finally:
+            self.param_groups = groups
+        for group in groups:
+            if group["hidden"]:
+                self._move(group)
+
+    def _move(self, group: Mapping[str, Any]) -> None:
+        by_shape: dict[torch.Size, list[Tensor]] = {}
+        for weight in group["params"]:
+            if weight.grad is not None:
+                by_shape.setdefault(weight.shape, []).append(weight)
+        for (rows, columns), weights in by_shape.items():
+            steps = torch.stack([self._momentum(weight, weight.grad) for weight in weights])
+            length = group["lr"] * _TYPICAL * max(rows, columns) ** 0.5
+            for weight, direction in zip(weights, orthogonalised(steps), strict=True):
+                weight.mul_(1 - group["lr"] * group["weight_decay"])
+                weight.sub_(direction, alpha=length)
+
+    def _momentum(self, weight: Tensor, gradient: Any) -> Tensor:
+        """The mean of the last gradients, and the newest one again."""
+        state = self.state[weight]
+        if "momentum" not in state:
+            state["momentum"] = torch.zeros_like(weight)
+        state["momentum"].lerp_(gradient, 1 - _MOMENTUM)
+        return torch.lerp(gradient, state["momentum"], _MOMENTUM)
+
+
+def orthogonalised(matrices: Tensor) -> Tensor:
+    """The nearest semi-orthogonal matrices [B, M, N], about: singular values become 0.7 to 1.2.
+
+    Five rounds of X ← a X + (b X Xᵀ + c (X Xᵀ)²) X (Newton and Schulz) with the coefficients of Jordan et al. 2024.
+    """
+    is_tall = matrices.shape[1] > matrices.shape[2]
+    x = matrices.mT if is_tall else matrices
+    x = (x / (x.norm(dim=(1, 2), keepdim=True) + 1e-7)).contiguous()
+    for _ in range(_ROUNDS):
+        product = x @ x.mT
+        x = torch.baddbmm(x, torch.baddbmm(product, product, product, beta=_B, alpha=_C), x, beta=_A)
+    return x.mT if is_tall else x
+
+
+OPTIMIZERS: dict[str, Any] = {
+    "adam": torch.optim.Adam, "adamw": torch.optim.AdamW, "sgd": torch.optim.SGD, "muon": Muon,
+}  # fmt: skip
 """Adam (Kingma & Ba 2015) and SGD with L2 regularisation; AdamW (Loshchilov & Hutter 2019) decouples the decay."""
 
 
@@ -27,8 +96,8 @@ def build_optimizer(
     With `layer_decay`, the weights of each layer are a group with a rate of its own: `scale` times the rate.
     """
     groups = [
-        {"params": [parameters[name] for name in names], "scale": config.layer_decay**distance}
-        for distance, names in enumerate(_groups(config, parameters))
+        {"params": [parameters[name] for name in group.names], "scale": group.scale, "hidden": group.hidden}
+        for group in _groups(config, parameters)
     ]
     moments = {} if config.optimizer == "sgd" else {"betas": (config.beta1, config.beta2), "eps": config.epsilon}
     fused = device.type in ("cpu", "cuda") and not sparse
@@ -38,13 +107,36 @@ def build_optimizer(
     return optimizer
 
 
-def _groups(config: TrainingConfig, names: Iterable[str]) -> list[list[str]]:
-    return [[*names]] if config.layer_decay == 1 else from_the_top(names)
+@dataclass(frozen=True)
+class _Group:
+    """Weights that are optimised alike."""
+
+    names: Sequence[str]
+    scale: float
+    """Their rate, relative to the configured one."""
+    hidden: bool
+    """Whether they are matrices between hidden layers, which Muon moves in its own way."""
 
 
-def optimised_names(config: TrainingConfig, names: Iterable[str]) -> list[str]:
+def _groups(config: TrainingConfig, parameters: Mapping[str, Tensor]) -> list[_Group]:
+    layers = [[*parameters]] if config.layer_decay == 1 else from_the_top(parameters)
+    groups = []
+    for distance, names in enumerate(layers):
+        hidden = [name for name in names if config.optimizer == "muon" and _is_hidden(name, parameters[name])]
+        for members in (hidden, [name for name in names if name not in set(hidden)]):
+            if members:
+                groups.append(_Group(members, config.layer_decay**distance, members is hidden))
+    return groups
+
+
+def _is_hidden(name: str, weight: Tensor) -> bool:
+    """Whether it is a matrix, and not of an embedding or of the output."""
+    return weight.dim() == 2 and "embedding" not in name and not name.startswith("head.")
+
+
+def optimised_names(config: TrainingConfig, parameters: Mapping[str, Tensor]) -> list[str]:
     """The names of the weights in the order of the optimiser's groups."""
-    return [name for group in _groups(config, names) for name in group]
+    return [name for group in _groups(config, parameters) for name in group.names]
 
 
 def clip_gradients(gradients: Sequence[Tensor], max_norm: float) -> float:
