@@ -52,10 +52,10 @@ class Bitext:
     """Validation pairs, on which weights are tuned."""
     tokenizer: Any
     """The `heed.text.tokenizers.Tokenizer` of both sides."""
-    texts: Sequence[Sequence[Sequence[int]]] = ()
-    """The sentences of each text in the target language alone."""
     report: Callable[[str], None] = message
     """Called with each step of the estimation, for people."""
+    texts: Sequence[Sequence[Sequence[int]]] = ()
+    """The sentences of each text in the target language alone."""
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,10 @@
 """Tuning of the weights for BLEU on validation data: n-best lists and line searches in turn (Och 2003).
 
 The n best derivations with the current weights are added to those of earlier rounds, and the weights are improved on
-all of them, from the current weights and from random ones. The weights whose own translations have the highest BLEU are
-kept. The weight of unknown words is not tuned: each derivation copies nearly the same words.
+all of them, from the best so far and from random ones. The weights whose own translations have the highest BLEU are
+kept. Improved weights are good for the derivations that are known, and lead to others that may be far worse; after such
+a round, half as long a step is made from the best weights. The weight of unknown words is not tuned: each derivation
+copies nearly the same words.
 """
 
 from __future__ import annotations
@@ -77,7 +79,7 @@ def tune(
     """The weights with the best translations of all rounds. `words_of`: the words of the tokens of a target."""
     rng = np.random.default_rng(seed)
     pool = Pool(references, words_of)
-    best, best_bleu = weights, -1.0
+    best, best_bleu, step = weights, -1.0, 1.0
     for number in range(rounds + 1):
         outputs = translate(weights)
         sums = np.zeros(NUM_STATISTICS, dtype=np.int64)
@@ -86,11 +88,13 @@ def tune(
         value = float(bleu(sums))
         report(f"tuning: round {number}, BLEU of words {value:.2f}")
         if value > best_bleu:
-            best, best_bleu = weights, value
+            best, best_bleu, step = weights, value, 1.0
+        else:
+            step /= 2
         num_new, num_all = pool.add(outputs)
         if number == rounds or num_new < _FEWEST_NEW * num_all:
             break
-        weights = improve(pool.candidates(), weights, rng)
+        weights = best + step * (improve(pool.candidates(), best, rng) - best)
     return best
 
 

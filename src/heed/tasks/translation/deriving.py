@@ -36,12 +36,8 @@ def bitext(
     pairs = [(store.row("src", row).tolist(), store.row("tgt", row).tolist()) for row in range(len(store))]
     sources, references = ([data.normaliser.apply(row[side]) for row in valid] for side in (0, 1))
     encoded = zip(src.encode(sources), tgt.encode(references), strict=True)
-    texts: dict[int, list[str]] = {}
+    lines: dict[int, list[str]] = {}
     for number, line in target_lines(data, {*sources, *references}):
-        texts.setdefault(number, []).append(line)
-    return Bitext(
-        pairs,
-        [pair for pair in encoded if all(pair)],
-        tgt,
-        [list(filter(None, tgt.encode(text))) for text in texts.values()],
-    )
+        lines.setdefault(number, []).append(line)
+    texts = [list(filter(None, tgt.encode(text))) for text in lines.values()]
+    return Bitext(pairs, [pair for pair in encoded if all(pair)], tgt, texts=texts)
