@@ -1,7 +1,7 @@
 """Speed of training and running language models, compared with the loops of other libraries.
 
     python benchmarks/language_models.py lstm --data FOLDER
-    python benchmarks/language_models.py adaptive gpt generation
+    python benchmarks/language_models.py adaptive gpt generation greedy
 
 `lstm`: one update of an LSTM language model of 2 x 650 with tied weights and dropout of 0.5 on the Penn Treebank (20
 streams of 35 words, SGD, gradients clipped at 5). The peer is `torch.nn.LSTM` in the loop of PyTorch's own
@@ -12,7 +12,8 @@ word-language-model example, in float32 and with autocast to bfloat16. heed's st
 `gpt`: one update of a decoder-only Transformer (6 layers of 384, 6 heads, 16 windows of 256 characters, dropout 0.2
 everywhere, AdamW with a rate of 1e-3, gradients clipped at 1). The peer is `transformers`' GPT-2 in a plain loop with
 its faster attention. `generation`: the same model continues 1 and 16 prompts of 32 tokens by 200, sampled from the 20
-likeliest; the peer is `generate` with its cache.
+likeliest; the peer is `generate` with its cache. `greedy`: the likeliest token each time, which heed searches with
+CTranslate2 in float32 and in int8.
 
 Prints, never asserts.
 """
@@ -26,6 +27,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -38,8 +40,11 @@ from torch import Tensor, nn
 from heed.core.environment import data_dir, num_cpus
 from heed.data.batch import Batch
 from heed.data.text_stream import StreamLoader, TextStream
+from heed.decoding.ctranslate2_engine import searcher_with_fallback
+from heed.decoding.ctranslate2_generator import CTranslate2Generator
 from heed.decoding.options import SearchOptions
 from heed.decoding.translator import ModelTranslator
+from heed.export.ctranslate2 import write_model
 from heed.export.gpt2 import gpt2_config, to_gpt2
 from heed.models.gpt import Gpt, GptConfig
 from heed.models.rnn_lm import Recurrent, RecurrentConfig
@@ -366,31 +371,40 @@ def gpt_training(given: argparse.Namespace) -> None:
     report(speeds_of(sides, batches, given.warm_up), "one update, tokens/s")
 
 
-def heed_generation(num_rows: int, threads: int) -> Callable[[Job], float]:
+def heed_generation(num_rows: int, threads: int, sample: bool) -> Callable[[Job], float]:
     """Seconds of one generation, as in `heed generate`."""
     set_threads(threads)
     letters = [chr(ord("!") + place) for place in range(CHARACTERS.tgt_size - len(SPECIAL_PIECES))]
-    options = SearchOptions(sample=True, nbest=num_rows, top_k=TOP_K, max_tokens=NEW)
+    tokenizer = Character(letters)
+    options = SearchOptions(sample=sample, top_k=TOP_K, beam_size=1, max_tokens=NEW)
 
     def translator(precision: str) -> ModelTranslator:
         dtype = torch.float32 if precision == "float32" else torch.bfloat16
         model = new_gpt(512).requires_grad_(False).to(dtype)
+        folder = tempfile.TemporaryDirectory()
+        if not sample and precision != "bfloat16":
+            write_model(model, [tokenizer.vocabulary], 0, Path(folder.name))
         pack(model, rounded=precision == "int8")
-        return ModelTranslator(model, None, Character(letters), Normaliser(), line_end="newline")
+        translator = ModelTranslator(model, None, tokenizer, Normaliser(), line_end="newline")
+        if sample or precision == "bfloat16":
+            return translator
+        engine = CTranslate2Generator(Path(folder.name), 512, translator.detokenizer, threads, precision)
+        with_pytorch = translator.search_in_batches
+        return translator.searched_by(searcher_with_fallback(engine, translator.best_of, with_pytorch, True))
 
     translators = {precision: translator(precision) for precision in (*PRECISIONS, "int8")}
 
     def generate(job: Job) -> float:
         begin = time.perf_counter()
-        [found] = translators[job[0]].generate(["".join(letters[:PROMPT])], options)
+        found = translators[job[0]].generate(["".join(letters[:PROMPT])] * num_rows, options)
         seconds = time.perf_counter() - begin
-        assert [len(hypothesis.ids) for hypothesis in found] == [NEW] * num_rows
+        assert [len(hypothesis.ids) for [hypothesis] in found] == [NEW] * num_rows
         return seconds
 
     return generate
 
 
-def gpt2_generation(num_rows: int, threads: int) -> Callable[[Job], float]:
+def gpt2_generation(num_rows: int, threads: int, sample: bool) -> Callable[[Job], float]:
     """Seconds of one `generate` with its cache."""
     torch.set_num_threads(threads)
     models = {precision: gpt2_of(new_gpt(512), "sdpa").eval().to(getattr(torch, precision)) for precision in PRECISIONS}
@@ -400,8 +414,8 @@ def gpt2_generation(num_rows: int, threads: int) -> Callable[[Job], float]:
         begin = time.perf_counter()
         with torch.inference_mode():
             found = models[job[0]].generate(
-                ids, attention_mask=torch.ones_like(ids), max_new_tokens=NEW, min_new_tokens=NEW, do_sample=True,
-                top_k=TOP_K, pad_token_id=0,
+                ids, attention_mask=torch.ones_like(ids), max_new_tokens=NEW, min_new_tokens=NEW, do_sample=sample,
+                top_k=TOP_K if sample else None, pad_token_id=0,
             )  # fmt: skip
         seconds = time.perf_counter() - begin
         assert found.shape == (num_rows, PROMPT + NEW)
@@ -410,14 +424,14 @@ def gpt2_generation(num_rows: int, threads: int) -> Callable[[Job], float]:
     return generate
 
 
-def generation(given: argparse.Namespace) -> None:
-    """The comparison `generation`."""
+def generation(given: argparse.Namespace, sample: bool = True) -> None:
+    """The comparison `generation`, and `greedy`."""
     if not peers.installed("transformers"):
         return
     for num_rows in (1, 16):
         sides = {
-            "heed": peers.Side(heed_generation, num_rows, given.threads),
-            "transformers": peers.Side(gpt2_generation, num_rows, given.threads),
+            "heed": peers.Side(heed_generation, num_rows, given.threads, sample),
+            "transformers": peers.Side(gpt2_generation, num_rows, given.threads, sample),
         }
         speeds = speeds_of(sides, [num_rows * NEW] * (1 + given.repeats), 1, more=[("heed", "int8")])
         report(speeds, f"{num_rows} at a time, {NEW} new tokens each, tokens/s")
@@ -463,6 +477,7 @@ def report(speeds: dict[tuple[str, str], list[float]], title: str) -> None:
 
 COMPARISONS: dict[str, Callable[[argparse.Namespace], None]] = {
     "lstm": lstm_training, "adaptive": adaptive_softmax, "gpt": gpt_training, "generation": generation,
+    "greedy": partial(generation, sample=False),
 }  # fmt: skip
 
 

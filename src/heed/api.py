@@ -45,7 +45,7 @@ def load(
         lm_weight: The weight of `lm`.
         tag: The tag before each source, for a run trained with tags; None for the default of its recipe.
         members: External models, tasks, attentions, tokenizers and metrics that the run needs.
-        engine: What translates: "auto" (CTranslate2 where it can, else PyTorch), "torch" or "ctranslate2".
+        engine: What translates or generates: "auto" (CTranslate2 where it can, else PyTorch), "torch", "ctranslate2".
         num_workers: Threads that translate (0: one for each CPU). CTranslate2 uses one for a batch, PyTorch as many as
             `torch.get_num_threads()`.
 

@@ -61,7 +61,7 @@ class Run:
         self.packs = False
         """Whether the weights are packed for use on a CPU when they are read (`heed.nn.packing`)."""
         self.engine = "auto"
-        """Engine that translates: auto, torch or ctranslate2."""
+        """Engine that translates and generates: auto, torch or ctranslate2."""
         self.num_workers = 0
         """Batches that CTranslate2 searches at the same time (0: one for each CPU)."""
         self._shares_model_of: Run | None = None

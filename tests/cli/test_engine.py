@@ -19,6 +19,7 @@ from heed.cli.options import Compute
 from heed.core.errors import UsageError
 from heed.core.own_files import SMALL
 from heed.decoding.ctranslate2_engine import FOLDER, Conversion
+from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import Request, SearchOptions
 from heed.metrics import score_outputs
 from heed.report.page import report_text, write_report
@@ -136,7 +137,7 @@ def test_loading_a_run_writes_nothing_into_it(run: Path) -> None:
 
 
 def test_an_engine_that_cannot_be_used_is_an_error(run: Path) -> None:
-    with pytest.raises(UsageError, match="CTranslate2 cannot translate with this run"):
+    with pytest.raises(UsageError, match="CTranslate2 cannot search with this run"):
         heed.load(run, precision="bfloat16", engine="ctranslate2")
     assert call("translate", run, "--precision", "bfloat16", "--engine", "ctranslate2", stdin="ba ce\n").code == 2
 
@@ -154,7 +155,7 @@ def test_both_engines_print_the_same(run: Path) -> None:
 
 def test_an_exported_model_translates_without_heed(run: Path, tmp_path: Path) -> None:
     result = call("export", run, "--to", "ctranslate2", "--out", tmp_path / "out")
-    assert "a translator for CTranslate2, with its tokenizers\n" in result.err
+    assert "a model for CTranslate2, with its tokenizers\n" in result.err
     assert (tmp_path / "out" / "tokenizer.json").exists()
     loaded = heed.load(run, engine="torch")
     options = loaded.run.recipe.decoding.model_copy(update={"beam_size": 1})
@@ -166,9 +167,60 @@ def test_an_exported_model_translates_without_heed(run: Path, tmp_path: Path) ->
     assert translated.hypotheses[0] == [tgt.piece(id) for id in loaded.hypotheses(["ba ce"], options)[0].ids]
 
 
-def test_a_language_model_is_not_exported_to_ctranslate2(bigram: Path, tmp_path: Path) -> None:
+def test_a_model_of_counts_is_not_exported_to_ctranslate2(bigram: Path, tmp_path: Path) -> None:
     result = call("export", bigram, "--to", "ctranslate2", "--out", tmp_path / "out")
-    assert (result.code, "only translators can be converted to CTranslate2" in result.err) == (2, True)
+    assert (result.code, "CTranslate2 does not have models of kind bigram" in result.err) == (2, True)
+
+
+def test_a_language_model_searches_with_the_engine_and_samples_with_pytorch(speaker: Path) -> None:
+    loaded, oracle = heed.load(speaker), heed.load(speaker, engine="torch")
+    assert (speaker / FOLDER / "heed.json").exists(), "converted when the training ended"
+    loaded.translator.search_in_batches = refused
+    greedy = SearchOptions(beam_size=1, max_tokens=12)
+    for prompt in ("", "the", "sees the\nt"):
+        assert loaded.generate(prompt, greedy) == oracle.generate(prompt, greedy)
+    sampled = greedy.model_copy(update={"sample": True, "nbest": 3})
+    assert heed.load(speaker).generate("the", sampled) == oracle.generate("the", sampled)
+    assert oracle.engine is None and heed.load(speaker, precision="bfloat16").engine is None
+
+
+def refused(*_: object) -> dict[Request, Hypothesis]:
+    raise AssertionError("PyTorch was asked")
+
+
+def test_generating_prints_the_same_with_both_engines(speaker: Path, bigram: Path) -> None:
+    flags = ("generate", speaker, "--prompt", "the", "--beam", "1", "--max-tokens", "12", "--json")
+    ours, theirs = (json.loads(call(*flags, "--engine", kind).out) for kind in ("ctranslate2", "torch"))
+    assert [token["piece"] for token in ours["tokens"]] == [token["piece"] for token in theirs["tokens"]]
+    assert (ours["text"], ours["finished"]) == (theirs["text"], theirs["finished"])
+    assert ours["log_prob"] == pytest.approx(theirs["log_prob"], abs=1e-4)
+    assert call("generate", bigram, "--engine", "ctranslate2").code == 2
+    assert "CTranslate2 for greedy search, else PyTorch" in call("info", speaker).out
+    assert json.loads(call("info", bigram, "--json").out)["engine"] == "PyTorch"
+
+
+def test_an_exported_language_model_is_compared_with_ctranslate2(speaker: Path, tmp_path: Path) -> None:
+    result = call("export", speaker, "--to", "ctranslate2", "--out", tmp_path / "out")
+    assert "verified with ctranslate2" in result.err, result.err
+
+
+def test_a_server_generates_greedily_with_the_engine(speaker: Path) -> None:
+    loaded, oracle = heed.load(speaker), heed.load(speaker, engine="torch")
+    num_searches, search = 0, loaded.engine.search
+
+    def counted(*args: Any, **keys: Any) -> Any:
+        nonlocal num_searches
+        num_searches += 1
+        return search(*args, **keys)
+
+    loaded.engine.search = counted
+    with serving([loaded]) as live:
+        warming_up, body = num_searches, {"model": "run", "prompt": "the", "max_tokens": 8, "temperature": 0}
+        answer = live.post("/v1/completions", body).json["choices"][0]["text"]
+        assert num_searches == warming_up + 1
+        live.post("/v1/completions", {**body, "temperature": 1.0})
+        assert num_searches == warming_up + 1
+    assert [answer] == oracle.generate("the", SearchOptions(beam_size=1, max_tokens=8))
 
 
 @pytest.mark.parametrize("lines", [1, 40])

@@ -195,7 +195,7 @@ def test_a_model_that_ctranslate2_does_not_have_is_refused() -> None:
         (transformer(decoder_mixing="ssru"), "decoders with 'ssru'"),
     ]:
         with pytest.raises(UsageError, match=f"^CTranslate2 does not have {what}\\.$"):
-            build_model(config, VOCABULARIES).ctranslate2_specification(8)
+            build_model(config, VOCABULARIES).require_ctranslate2()
 
 
 def test_the_fallback_is_called_alone_at_first_and_then_by_all_workers() -> None:

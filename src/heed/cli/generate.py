@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from heed.cli.flags import flags_given
-from heed.cli.options import BadBytes, Compute, Ensemble, Json, Quiet, RunFolder
+from heed.cli.options import BadBytes, Compute, Engine, Ensemble, Json, Quiet, RunFolder
 from heed.core.environment import is_terminal
 from heed.core.errors import UsageError
 
@@ -67,6 +67,7 @@ def generate(
     stream: Annotated[bool, typer.Option("--stream", help="Print a text while it grows, as on a terminal.")] = False,
     json_lines: Json = False,
     errors: BadBytes = "strict",
+    engine: Engine = None,
     compute: Compute,
     quiet: Quiet = False,
 ) -> None:
@@ -87,7 +88,7 @@ def generate(
     _check(prompts, sampling, limits)
     if stream and (json_lines or prompts.samples > 1 or limits.beam > 1):
         raise UsageError("--stream prints a single text: leave out --json, --samples and --beam.")
-    loaded = compute.load(run, ensemble=ensemble or ())
+    loaded = compute.load(run, ensemble=ensemble or (), engine=engine or "auto")
     loaded.require("generate")
     options = loaded.run.recipe.decoding.of_text(
         sample=limits.beam == 0, beam_size=limits.beam or 1, nbest=prompts.samples, max_tokens=limits.max_tokens,

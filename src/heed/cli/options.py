@@ -86,14 +86,14 @@ class Compute:
         """Open a run folder, and set the number of threads in a product: the fastest for this model.
 
         With a given number it is that one, except for a translator, which translates several batches at once instead.
-        Where CTranslate2 does nearly all of the work, one: PyTorch searches only a few lines, and on a busy machine
-        its threads would wait for each other for longer than all the rest takes.
+        Where CTranslate2 does nearly all of the work, as for translators, one: PyTorch searches only a few lines, and
+        on a busy machine its threads would wait for each other for longer than all the rest takes.
         """
         from heed.nn.device import faster_threads
 
         use_threads(self.threads)
         predictor = self.open_run(folder, **combined)
-        if predictor.engine is not None:
+        if predictor.can("translate") and predictor.engine is not None:
             use_threads(1)
         elif not self.threads or predictor.can("translate"):
             use_threads(faster_threads(predictor.run.blank_model, self.threads or num_threads()))

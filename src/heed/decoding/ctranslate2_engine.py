@@ -18,10 +18,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
 from pathlib import Path
 from threading import Lock, Semaphore
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import PositiveFloat, ValidationError
 
@@ -85,8 +84,8 @@ class Conversion(Config):
     """Version of the file format."""
     weights: str
     """SHA-256 of the run's weights that it was made from."""
-    vocabularies: tuple[str, str]
-    """SHA-256 of the vocabularies of source and target."""
+    vocabularies: tuple[str, ...]
+    """SHA-256 of the vocabularies of source and target, or of a language model."""
     num_positions: int
     """The longest source or output, in tokens."""
     files: dict[str, str]
@@ -102,7 +101,7 @@ class Conversion(Config):
         except (DataError, MissingInputError, ValidationError):
             return None
 
-    def is_of(self, weights: Path, vocabularies: tuple[Vocabulary, Vocabulary]) -> bool:
+    def is_of(self, weights: Path, vocabularies: Sequence[Vocabulary]) -> bool:
         """Whether it was made from these weights, for these vocabularies."""
         is_of_weights = _has_digests(weights.parent, {weights.name: self.weights})
         return is_of_weights and self.vocabularies == _digests(vocabularies)
@@ -127,9 +126,7 @@ def require_intact(folder: Path) -> None:
         raise DataError(f"{folder} is damaged and not used. Delete it; translating works without it, but starts later.")
 
 
-def describe(
-    folder: Path, weights: Path, vocabularies: tuple[Vocabulary, Vocabulary], num_positions: int
-) -> Conversion:
+def describe(folder: Path, weights: Path, vocabularies: Sequence[Vocabulary], num_positions: int) -> Conversion:
     """The description of the converted model in a folder."""
     files = {path.name: sha256_file(path) for path in sorted(folder.iterdir())}
     return Conversion(
@@ -137,9 +134,8 @@ def describe(
     )
 
 
-def _digests(vocabularies: tuple[Vocabulary, Vocabulary]) -> tuple[str, str]:
-    source, target = vocabularies
-    return source.sha256, target.sha256
+def _digests(vocabularies: Sequence[Vocabulary]) -> tuple[str, ...]:
+    return tuple(vocabulary.sha256 for vocabulary in vocabularies)
 
 
 def can_search(options: SearchOptions) -> bool:
@@ -156,7 +152,7 @@ class CTranslate2Engine:
     """A model in CTranslate2's format with its vocabularies."""
 
     def __init__(
-        self, folder: Path, num_positions: int, vocabularies: tuple[Vocabulary, Vocabulary], never: Sequence[int],
+        self, folder: Path, num_positions: int, vocabularies: Sequence[Vocabulary], never: Sequence[int],
         num_workers: int = 1, compute_type: str = "float32",
     ) -> None:  # fmt: skip
         """Load a model.
@@ -164,14 +160,12 @@ class CTranslate2Engine:
         Args:
             folder: A folder that `heed.export.ctranslate2` has written.
             num_positions: The longest source or output, in tokens.
-            vocabularies: Those of source and target.
+            vocabularies: Those of source and target, or that of a language model.
             never: Target ids that no output may contain.
             num_workers: Batches that are searched at the same time.
             compute_type: Number format of the products ("float32", "int8", ...).
         """
-        import ctranslate2
-
-        source, target = vocabularies
+        source, target = vocabularies[0], vocabularies[-1]
         self.num_positions = num_positions
         self._pieces = [source.piece(id) for id in range(len(source))]
         self._ids = {target.piece(id): id for id in range(len(target))}
@@ -179,11 +173,18 @@ class CTranslate2Engine:
         self._never = {target.piece(id) for id in never}
         self.num_workers = num_workers
         """Batches that are searched at the same time."""
-        self._translator = ctranslate2.Translator(
+        self._model = self._opened(
             str(folder), device="cpu", compute_type=compute_type, inter_threads=num_workers, intra_threads=1
         )
 
-    can_search = staticmethod(can_search)
+    def _opened(self, folder: str, **how: Any) -> Any:
+        """CTranslate2's object for a model of this kind."""
+        import ctranslate2
+
+        return ctranslate2.Translator(folder, **how)
+
+    def can_search(self, options: SearchOptions) -> bool:
+        return can_search(options)
 
     def search(
         self, requests: Sequence[Request], options: SearchOptions, with_tokens: bool = True, num_batches: int = 0
@@ -197,25 +198,18 @@ class CTranslate2Engine:
         `num_batches`: into how many batches the requests are split, unless they need more (0: one for each worker).
         """
         num_batches = num_batches or self.num_workers
-        rows = [request for request in requests if self._fits(request, options)] if can_search(options) else []
+        rows = [request for request in requests if self._fits(request, options)] if self.can_search(options) else []
         if not rows:
             return {}
         alpha = max(options.length_penalty, _SMALLEST_PENALTY)
-        results = self._translator.translate_batch(
-            [self._source(request) for request in rows], beam_size=options.width, num_hypotheses=options.width,
-            length_penalty=alpha, patience=1, min_decoding_length=0,
-            max_decoding_length=max(options.limit(len(request.source)) for request in rows), max_input_length=0,
-            return_scores=True, max_batch_size=_batch_size(len(rows), num_batches, options),
-            no_repeat_ngram_size=options.no_repeat,
-        )  # fmt: skip
+        results = self._searched(rows, options, alpha, num_batches)
         penalty = LengthPenalty(options.length_penalty, options.length_norm)
         searched: dict[Request, list[Hypothesis]] = {}
         cut_off: dict[Request, list[Hypothesis]] = {}
-        for request, result in zip(rows, results, strict=True):
-            if any(not self._never.isdisjoint(pieces) for pieces in result.hypotheses):
+        for request, found in zip(rows, results, strict=True):
+            if any(not self._never.isdisjoint(pieces) for pieces, _ in found):
                 continue
-            ended = islice(zip(result.hypotheses, result.scores, strict=True), options.num_searched)
-            best = [self._hypothesis(*each, alpha, penalty) for each in ended]
+            best = [self._hypothesis(*each, alpha, penalty) for each in found[: options.num_searched]]
             limit = options.limit(len(request.source))
             if all(len(hypothesis.ids) < limit for hypothesis in best):
                 searched[request] = best
@@ -224,6 +218,19 @@ class CTranslate2Engine:
         if with_tokens:
             searched = self._with_tokens(searched, options, penalty, num_batches)
         return searched | self._with_tokens(cut_off, options, penalty, num_batches)
+
+    def _searched(
+        self, rows: Sequence[Request], options: SearchOptions, alpha: float, num_batches: int
+    ) -> list[list[tuple[list[str], float]]]:
+        """The pieces and the score of each hypothesis of each request, best first."""
+        results = self._model.translate_batch(
+            [self._source(request) for request in rows], beam_size=options.width, num_hypotheses=options.width,
+            length_penalty=alpha, patience=1, min_decoding_length=0,
+            max_decoding_length=max(options.limit(len(request.source)) for request in rows), max_input_length=0,
+            return_scores=True, max_batch_size=batch_size(len(rows), num_batches, options),
+            no_repeat_ngram_size=options.no_repeat,
+        )  # fmt: skip
+        return [[*zip(result.hypotheses, result.scores, strict=True)] for result in results]
 
     def _with_tokens(
         self,
@@ -234,18 +241,23 @@ class CTranslate2Engine:
     ) -> dict[Request, list[Hypothesis]]:
         """The same hypotheses with the log-probabilities of their tokens, and scores that are made of them."""
         pairs = [(request, hypothesis) for request, best in searched.items() for hypothesis in best]
-        scored = self._translator.score_batch(
-            [self._source(request) for request, _ in pairs],
-            [[self._targets[id] for id in hypothesis.ids] for _, hypothesis in pairs],
-            max_input_length=0, max_batch_size=_batch_size(len(pairs), num_batches, options),
-        )  # fmt: skip
+        scored = self._scored(pairs, batch_size(len(pairs), num_batches, options))
         with_tokens: dict[Request, list[Hypothesis]] = {request: [] for request in searched}
-        for (request, hypothesis), result in zip(pairs, scored, strict=True):
-            tokens = tuple(result.log_probs[: None if hypothesis.finished else -1])  # without an end that it has not
+        for (request, hypothesis), log_probs in zip(pairs, scored, strict=True):
+            tokens = tuple(log_probs[: None if hypothesis.finished else -1])  # without an end that it has not
             log_prob = math.fsum(tokens)
             score = log_prob / penalty.divisor(len(tokens))
             with_tokens[request].append(replace(hypothesis, log_prob=log_prob, score=score, token_log_probs=tokens))
         return with_tokens
+
+    def _scored(self, pairs: Sequence[tuple[Request, Hypothesis]], most: int) -> list[list[float]]:
+        """The log-probabilities of the tokens of each hypothesis and of its end, in batches of at most `most`."""
+        scored = self._model.score_batch(
+            [self._source(request) for request, _ in pairs],
+            [[self._targets[id] for id in hypothesis.ids] for _, hypothesis in pairs],
+            max_input_length=0, max_batch_size=most,
+        )  # fmt: skip
+        return [result.log_probs for result in scored]
 
     def _fits(self, request: Request, options: SearchOptions) -> bool:
         length = len(request.source)
@@ -262,7 +274,7 @@ class CTranslate2Engine:
         return Hypothesis(ids, log_prob, log_prob / penalty.divisor(length))
 
 
-def _batch_size(num_rows: int, num_batches: int, options: SearchOptions) -> int:
+def batch_size(num_rows: int, num_batches: int, options: SearchOptions) -> int:
     """Rows of a batch, so that there are `num_batches` or, if those were too large, more."""
     return max(1, min(options.batch_size, -(-num_rows // num_batches)))
 

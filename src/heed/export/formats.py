@@ -20,7 +20,7 @@ from heed.export.ctranslate2 import export_ctranslate2
 from heed.export.gpt2 import export_gpt2
 from heed.export.marian import export_marian
 from heed.export.onnx import export_onnx
-from heed.export.programs import Bert, CTranslate2, Gpt2, Kenlm, Marian, OnnxRuntime
+from heed.export.programs import Bert, Gpt2, Kenlm, Marian, OnnxRuntime, ctranslate2_program
 from heed.export.verification import FILE, Findings, missing, verify
 from heed.report.model_card import CARD, model_card
 from heed.run import Run
@@ -77,7 +77,7 @@ FORMATS = {
         keys={"model.norm": "post"},
     ),
     "ctranslate2": Format(
-        "a translator for CTranslate2, with its tokenizers", export_ctranslate2, CTranslate2, ("ctranslate2",)
+        "a model for CTranslate2, with its tokenizers", export_ctranslate2, ctranslate2_program, ("ctranslate2",)
     ),
     "onnx": Format(
         "an encoder and a decoder step for ONNX Runtime",

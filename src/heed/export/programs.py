@@ -156,6 +156,34 @@ class CTranslate2:
         return _texts(tgt, [result.hypotheses[0] for result in results])
 
 
+class CTranslate2Text:
+    """A converted language model in CTranslate2, with heed's tokenizer."""
+
+    options: SearchOptions | None = None
+
+    def __init__(self, folder: Path, run: Run) -> None:
+        library: Any = import_module("ctranslate2")
+        self.name = f"ctranslate2 {library.__version__}"
+        self._generator = library.Generator(str(folder), device="cpu", compute_type="float32", intra_threads=1)
+        self._vocabulary: Vocabulary = run.tokenizers["tgt"].vocabulary
+
+    def read(self, line: str) -> None:
+        return None  # heed's own tokenizer
+
+    def log_probs(self, source: Sequence[int], target: Sequence[int]) -> list[float]:
+        [scored] = self._generator.score_batch([[self._vocabulary.piece(id) for id in (BOS_ID, *target, EOS_ID)]])
+        log_probs: list[float] = scored.log_probs
+        return log_probs
+
+    def translate(self, lines: Sequence[str]) -> list[str]:
+        raise NotImplementedError
+
+
+def ctranslate2_program(folder: Path, run: Run) -> CTranslate2 | CTranslate2Text:
+    """CTranslate2 with a converted translator or language model."""
+    return CTranslate2(folder, run) if len(run.sides) == 2 else CTranslate2Text(folder, run)
+
+
 def _texts(tokenizer: Tokenizer, outputs: Sequence[Sequence[str]]) -> list[str]:
     ids = {piece: id for id, piece in enumerate(tokenizer.vocabulary.pieces)}
     return tokenizer.decode([[ids[piece] for piece in pieces] for pieces in outputs])

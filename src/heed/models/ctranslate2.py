@@ -1,4 +1,4 @@
-"""CTranslate2 specification of a Transformer encoder-decoder: the same weights in that program's layout.
+"""CTranslate2 specifications of Transformers, with and without an encoder: the same weights in that program's layout.
 
 Embeddings are stored scaled, and the table of positions is heed's own, so every layout of positions is exact.
 Concatenated positions become a sum: vectors and table are padded with zeros to d_model features.
@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from heed.nn.attention import MultiHeadAttention
 from heed.nn.embeddings import TokenEmbedding
+from heed.text.vocabulary import BOS_ID, EOS_ID
 
 Array = NDArray[np.float32]
 
@@ -47,9 +48,29 @@ def transformer_specification(model: Any, num_positions: int) -> Any:
         _set_self_attention(layer.self_attention, block.self_attention, block.self_residual.norm)
         _set_cross_attention(layer.attention, block.cross_attention, block.cross_residual.norm)
         _set_feed_forward(layer.ffn, block)
-    spec.decoder.projection.weight = _array(model.head.weight)
-    if model.head.bias is not None:
-        spec.decoder.projection.bias = _array(model.head.bias)
+    _set_output(spec, model)
+    return spec
+
+
+def gpt_specification(model: Any) -> Any:
+    """The specification of a `heed.models.gpt.Gpt`. An end of sentence is read as the begin of the next one."""
+    config = model.config
+    spec = transformer_spec.TransformerDecoderModelSpec.from_config(
+        config.num_layers, config.num_heads, pre_norm=True, activation=common_spec.Activation.GELUTanh
+    )
+    vectors = _array(model.embedding).copy()
+    vectors[EOS_ID] = vectors[BOS_ID]
+    spec.decoder.embeddings.weight, spec.decoder.scale_embeddings = vectors, False
+    spec.decoder.position_encodings.encodings = _array(model.positions)
+    _set_norm(spec.decoder.layer_norm, model.norm)
+    for layer, block in zip(spec.decoder.layer, _blocks(model), strict=True):
+        _set_linear(layer.self_attention.linear[0], block.attention.query_key_value)
+        _set_linear(layer.self_attention.linear[1], block.attention.output)
+        _set_norm(layer.self_attention.layer_norm, block.attention_norm)
+        _set_linear(layer.ffn.linear_0, block.expand)
+        _set_linear(layer.ffn.linear_1, block.contract)
+        _set_norm(layer.ffn.layer_norm, block.feed_forward_norm)
+    _set_output(spec, model)
     return spec
 
 
@@ -90,6 +111,12 @@ def _set_feed_forward(spec: Any, block: Any) -> None:
     _set_linear(spec.linear_0, block.feed_forward.expand)
     _set_linear(spec.linear_1, block.feed_forward.contract)
     _set_norm(spec.layer_norm, block.feed_forward_residual.norm)
+
+
+def _set_output(spec: Any, model: Any) -> None:
+    spec.decoder.projection.weight = _array(model.head.weight)
+    if model.head.bias is not None:
+        spec.decoder.projection.bias = _array(model.head.bias)
 
 
 def _set_linear(spec: Any, linear: Any) -> None:

@@ -20,7 +20,7 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from heed.core.config import KeyOf
-from heed.core.errors import DataError
+from heed.core.errors import DataError, UsageError
 from heed.models.block_step import BlockStep, can_step
 from heed.models.limited_context import LimitedContext
 from heed.models.model import ModelConfig, Shard
@@ -176,6 +176,17 @@ class Gpt(LimitedContext):
             )
         caches = [AppendKV(cache, 0) for cache in self.empty_caches(len(ids), 0, self.embedding)]
         return self._layers(ids, RowPositions(), caches, dropout_keys, None)
+
+    def require_ctranslate2(self) -> None:
+        """Raises UsageError for another attention than multi-head attention."""
+        if self.config.attention != "fused_multi_head":
+            raise UsageError(f"CTranslate2 does not have the attention {self.config.attention!r}.")
+
+    def ctranslate2_specification(self, num_positions: int) -> Any:
+        """As the base class, for texts of up to `max_len` tokens."""
+        from heed.models.ctranslate2 import gpt_specification
+
+        return gpt_specification(self)
 
     def _layers(
         self, ids: Int[Tensor, "B T"], columns: RowPositions, caches: Sequence[AppendKV],

@@ -7,13 +7,13 @@ annotation vectors of the image, projected to D features. The encoder's borders 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Literal, cast
+from typing import Literal, cast
 
 from jaxtyping import Float
 from pydantic import Field
 from torch import Tensor, nn
 
-from heed.models.model import GenerativeModel, ModelConfig, Shard
+from heed.models.model import GenerativeModel, Model, ModelConfig, Shard
 from heed.models.show_attend_tell import Channels
 from heed.models.transformer import DecoderBlock, Transformer, TransformerConfig
 from heed.nn.contract import Trace, Vocabularies
@@ -97,6 +97,6 @@ class ImageTransformer(Transformer):
             yield block.cross_attention, ("project",)
             yield block, ()
 
-    def ctranslate2_specification(self, num_positions: int) -> Any:
+    def require_ctranslate2(self) -> None:
         """Raises UsageError, as CTranslate2 does not read images."""
-        return GenerativeModel.ctranslate2_specification(self, num_positions)
+        Model.require_ctranslate2(self)

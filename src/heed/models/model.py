@@ -71,6 +71,11 @@ class Model(nn.Module):
         """The parts whose weights are gathered one after another when the model is sharded, inner ones first."""
         return ()
 
+    def require_ctranslate2(self) -> None:
+        """Raise UsageError for a model that CTranslate2 does not have."""
+        kind = self.Config.model_fields["kind"].default
+        raise UsageError(f"CTranslate2 does not have models of kind {kind}.")
+
 
 MODELS: dict[str, type[Model]] = {}
 """The models that a recipe can name by `model.kind`; `heed.models` adds those of heed."""
@@ -152,10 +157,9 @@ class GenerativeModel(Model):
     def ctranslate2_specification(self, num_positions: int) -> Any:
         """Its weights in the layout of CTranslate2, for texts of up to `num_positions` tokens.
 
-        Raises UsageError for a model that CTranslate2 does not have.
+        `require_ctranslate2` must accept it.
         """
-        kind = self.Config.model_fields["kind"].default
-        raise UsageError(f"CTranslate2 does not have models of kind {kind}.")
+        raise NotImplementedError
 
 
 class DerivingModel(Model):

@@ -349,13 +349,15 @@ class Transformer(GenerativeModel):
     def _blocks(self) -> Iterable[DecoderBlock]:
         return cast(Iterable[DecoderBlock], self.blocks)
 
-    def ctranslate2_specification(self, num_positions: int) -> Any:
-        """As the base class. Raises UsageError for another attention than multi-head attention, or in its place."""
-        from heed.models.ctranslate2 import transformer_specification
-
+    def require_ctranslate2(self) -> None:
+        """Raises UsageError for another attention than multi-head attention, or in its place."""
         for attention in (self.config.attention, self.config.encoder_block().attention):
             if attention != "multi_head":
                 raise UsageError(f"CTranslate2 does not have the attention {attention!r}.")
         if not self.config.decoder_attends:
             raise UsageError(f"CTranslate2 does not have decoders with {self.config.decoder_mixing!r}.")
+
+    def ctranslate2_specification(self, num_positions: int) -> Any:
+        from heed.models.ctranslate2 import transformer_specification
+
         return transformer_specification(self, num_positions)

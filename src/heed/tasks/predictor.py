@@ -143,7 +143,7 @@ class Predictor:
     """Names of the supported operations, each with a method of the same name."""
 
     engine: Any = None
-    """The engine that translates instead of PyTorch, if there is one."""
+    """The engine that searches instead of PyTorch, if there is one."""
 
     def __init__(self, run: Any, combined: Combination = ALONE) -> None:
         if combined and not self.abilities & {"translate", "generate"}:
@@ -178,8 +178,13 @@ class Predictor:
             raise self._cannot("generate", by)
 
     def open(self) -> None:
-        """Read the weights now instead of on first use. Raises MissingInputError or DataError if they are damaged."""
+        """Read the weights now instead of on first use. Raises MissingInputError or DataError if they are damaged.
+
+        Raises UsageError if the run must use CTranslate2 and cannot.
+        """
         _ = self.run.model
+        if self.run.engine == "ctranslate2":
+            _ = self.engine
 
     def warm_up(self) -> None:
         """Run the model once, for runs that do not generate text from text."""

@@ -46,7 +46,8 @@ def continuations(
         if on_piece and new:
             on_piece(number, new)
 
-    outputs = job.find(model.name, model.translator, requests, options, watch if on_piece else None)
+    engine = None if on_piece or options.sample else model.loaded.engine  # which shows no partial outputs
+    outputs = job.find(model.name, model.translator, requests, options, watch if on_piece else None, engine)
     for number, request in enumerate(requests):
         if on_piece and (rest := streamers[number].rest(outputs[request].text)):
             on_piece(number, rest)

@@ -9,12 +9,16 @@ from typing import Any, cast
 from heed.core.config import Document, build
 from heed.core.errors import UsageError
 from heed.data.text_stream import TextStream
+from heed.decoding.ctranslate2_engine import searcher_with_fallback
+from heed.decoding.detokenizer import Detokenizer
+from heed.decoding.engine_contract import Engine
 from heed.decoding.hypothesis import Hypothesis
-from heed.decoding.options import USUAL_LENGTH, SearchOptions
+from heed.decoding.options import USUAL_LENGTH, Request, SearchOptions
 from heed.decoding.scoring import TextScorer, TokenScores, make_reader
 from heed.decoding.translator import ModelTranslator
 from heed.evaluation.likelihoods import evaluate_texts, read_by
 from heed.evaluation.test_set import HeldOut
+from heed.export.ctranslate2 import convert, is_convertible, open_engine
 from heed.report.validation import measured
 from heed.run import Run
 from heed.tasks.embedding import TokenAttention, TokenVectors, generator_attention, generator_vectors
@@ -90,18 +94,42 @@ class LanguageModelPredictor(Predictor):
         [evaluation] = evaluate_texts(test, [read_by(self.run, test, self.scorer())])
         return measured(evaluation)
 
+    def facts(self) -> Mapping[str, Any]:
+        return {"engine": "CTranslate2 for greedy search, else PyTorch" if is_convertible(self.run) else "PyTorch"}
+
     def commands(self, name: str) -> Sequence[str]:
         return [f'heed generate {name} --prompt "..."', f"heed score {name} < text"]
 
     # --- search and scoring -----------------------------------------------------------------------------
 
+    def convert(self) -> None:
+        if is_convertible(self.run):
+            convert(self.run)
+
+    @cached_property
+    def engine(self) -> Engine | None:
+        """CTranslate2 with the run's model for greedy search; None if PyTorch makes all searches."""
+        return open_engine(self.run, not self.combined, 'and a single model of kind "gpt"')
+
+    @property
+    def detokenizer(self) -> Detokenizer:
+        """Prompts to tokens, and tokens to text."""
+        return Detokenizer(self.run.tokenizers["tgt"], None if self.data.text_as == "lines" else self.data.line_end)
+
     @cached_property
     def translator(self) -> ModelTranslator:
-        """The model, or all models of an ensemble, with tokenizer and normaliser."""
+        """The model, or all models of an ensemble, with tokenizer and normaliser, and the engine for its searches."""
         model, _ = combined_model(self.run, self.combined)
-        line_end = None if self.data.text_as == "lines" else self.data.line_end
-        tokenizer = self.run.tokenizers["tgt"]
-        return ModelTranslator(model, None, tokenizer, self.data.normaliser, self.run.device, line_end=line_end)
+        line_end, tokenizer = self.detokenizer.line_end, self.run.tokenizers["tgt"]
+        translator = ModelTranslator(model, None, tokenizer, self.data.normaliser, self.run.device, line_end=line_end)
+        with_pytorch = translator.search_in_batches
+
+        def search(requests: Sequence[Request], options: SearchOptions) -> dict[Request, Hypothesis]:
+            if options.width > 1 or options.sample or self.engine is None:
+                return with_pytorch(requests, options)
+            return searcher_with_fallback(self.engine, translator.best_of, with_pytorch, True)(requests, options)
+
+        return translator.searched_by(search)
 
     def scorer(self, stride: int = 0, model: Any = None) -> TextScorer:
         """A scorer of whole texts, which are read as in training.

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, cast, overload
 
@@ -22,7 +21,7 @@ from heed.decoding.options import Request, SearchOptions
 from heed.decoding.scoring import TokenScores
 from heed.decoding.translator import ModelTranslator
 from heed.evaluation.test_set import HeldOut
-from heed.export.ctranslate2 import convert, open_engine, usable_conversion
+from heed.export.ctranslate2 import convert, is_convertible, open_engine, usable_conversion
 from heed.models import MODELS
 from heed.report.usability import usability
 from heed.run import WEIGHTS, Run
@@ -191,9 +190,10 @@ class TranslationPredictor(Translating, Predictor):
             return facts
         if self._derives:
             facts["weights"] = {name: round(value, 4) for name, value in self.derivation_weights().items()}
-        elif rounding := self._rounding():
+            return facts
+        if rounding := self._rounding():
             facts["int8"] = rounding
-        return facts
+        return {**facts, "engine": "CTranslate2" if self._is_convertible else "PyTorch"}
 
     def remarks(self) -> Sequence[str]:
         rounding = self._rounding()
@@ -218,7 +218,8 @@ class TranslationPredictor(Translating, Predictor):
             super().open()
 
     def convert(self) -> None:
-        if self._is_convertible and convert(self.run):
+        if self._is_convertible:
+            convert(self.run)
             write_settings(self)
 
     def line_translator(self, with_tokens: bool) -> LineTranslator:
@@ -241,7 +242,7 @@ class TranslationPredictor(Translating, Predictor):
 
     @property
     def _is_convertible(self) -> bool:
-        return not self._derives and find_spec("ctranslate2") is not None and self.run.tokenizers["tgt"].seldom_unknown
+        return self.run.tokenizers["tgt"].seldom_unknown and not self._derives and is_convertible(self.run)
 
     @cached_property
     def engine(self) -> Engine | None:
@@ -249,17 +250,11 @@ class TranslationPredictor(Translating, Predictor):
         run = self.run
         if self._derives and run.engine != "ctranslate2":
             return cast(Engine, self.translator.engine)
-        engine: Engine | None = None
-        is_possible = not self.combined and run.device.type == "cpu" and self._is_convertible
-        if run.engine != "torch" and is_possible and run.precision in ("float32", "int8"):
-            engine = open_engine(run, run.num_workers or num_cpus(), run.precision)
-        if run.engine == "ctranslate2" and engine is None:
-            raise UsageError(
-                f"{run.folder}: CTranslate2 cannot translate with this run. It needs the package ctranslate2, a CPU, "
-                "float32 or int8, a single Transformer with multi-head attention, and a tokenizer that can write any "
-                "text (bpe, unigram, sentencepiece, open-word or byte)."
-            )
-        return engine
+        needs = (
+            "a single Transformer with multi-head attention, and a tokenizer that can write any text (bpe, unigram, "
+            "sentencepiece, open-word or byte)"
+        )
+        return open_engine(run, not self.combined and self._is_convertible, needs)
 
     @cached_property
     def translator(self) -> Any:
