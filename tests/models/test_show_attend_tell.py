@@ -128,4 +128,4 @@ def test_a_model_of_images_needs_them_and_has_no_other_engine() -> None:
         with pytest.raises(ValueError, match="needs"):
             model_of(name).start(None)
         with pytest.raises(UsageError, match="CTranslate2 does not have models of kind"):
-            model_of(name).ctranslate2_specification(10)
+            model_of(name).require_ctranslate2()
