@@ -120,9 +120,7 @@ def check(
       heed data check --ray --input 'corpus/*.parquet' --output checked --src-column en --tgt-column de
     """
     from heed.text.doctor import diagnose_files, diagnose_text_files
-    from heed.text.doctor.tags import diagnose_conll_files
     from heed.text.readers import CorpusFiles, parse_column
-    from heed.text.readers.conll import Columns
 
     if conll and text:
         raise UsageError("--conll and --text are different kinds of files: leave one out.")
@@ -137,25 +135,39 @@ def check(
     if (labelled.table is None) == (not files):
         raise UsageError("give two parallel files, a file of pairs, --text or --conll and a file, or --table F.")
     files = files or []
+    held_out = valid or [], test or []
     if labelled.table is not None:
-        others = [_single(group, "--table") if group else None for group in (valid, test)]
-        diagnosis = labelled.diagnose(labelled.table, others, errors, quiet)
+        diagnosis = labelled.diagnose(labelled.table, _each(held_out, "--table"), errors, quiet)
     elif conll:
-        held_out_files = [_single(group, "--conll") if group else None for group in (valid, test)]
-        columns = Columns(parse_column(token_column), parse_column(tag_column), parse_column(mark_column))
-        diagnosis = diagnose_conll_files(
-            _single(files, "--conll"), *held_out_files, columns=columns, errors=errors, quiet=quiet
-        )
+        diagnosis = _of_tagged(files, held_out, (token_column, tag_column, mark_column), errors, quiet)
     elif text:
-        held_out_texts = [_single(group, "--text") if group else None for group in (valid, test)]
-        diagnosis = diagnose_text_files(_single(files, "--text"), *held_out_texts, errors=errors, quiet=quiet)
+        texts = _single(files, "--text"), *_each(held_out, "--text")
+        diagnosis = diagnose_text_files(*texts, errors=errors, quiet=quiet)
     else:
         _check_numbers(files, {"--valid": valid or [], "--test": test or []})
         names = files if len(files) == 2 else ["", ""]
         corpus = partial(given, src_lang=src_lang or language_of(names[0]), tgt_lang=tgt_lang or language_of(names[1]))
-        held_out = [corpus(*_paths(group)) if group else None for group in (valid, test)]
-        diagnosis = diagnose_files(corpus(*_paths(files)), *held_out, errors=errors, quiet=quiet)
+        pairs = [corpus(*_paths(group)) if group else None for group in held_out]
+        diagnosis = diagnose_files(corpus(*_paths(files)), *pairs, errors=errors, quiet=quiet)
     _show(diagnosis, json_output)
+
+
+def _of_tagged(
+    files: list[str], held_out: tuple[list[str], list[str]], columns: Sequence[str | None], errors: Errors, quiet: bool
+) -> Diagnosis:
+    """The diagnosis of a CoNLL file. `columns`: those of tokens, tags and marks."""
+    from heed.text.doctor.tags import diagnose_conll_files
+    from heed.text.readers import parse_column
+    from heed.text.readers.conll import Columns
+
+    tagged = _single(files, "--conll"), *_each(held_out, "--conll")
+    return diagnose_conll_files(*tagged, columns=Columns(*map(parse_column, columns)), errors=errors, quiet=quiet)
+
+
+def _each(groups: tuple[list[str], list[str]], flag: str) -> tuple[str | None, str | None]:
+    """The file of each held-out set, if it is given."""
+    valid, test = (_single(group, flag) if group else None for group in groups)
+    return valid, test
 
 
 def _show(diagnosis: Diagnosis, as_json: bool) -> None:
@@ -172,8 +184,7 @@ def _of_corpus(
     from heed.cli.data_corpus import check_pair_corpus, check_text_corpus
 
     if text:
-        first, second = (_single(group, "--text") if group else None for group in (valid, test))
-        return check_text_corpus(cluster, first, second, errors, quiet)
+        return check_text_corpus(cluster, *_each((valid, test), "--text"), errors, quiet)
     if cluster.column:
         raise UsageError("--column selects a text: give --text, or --src-column and --tgt-column for pairs.")
     _check_numbers([], {"--valid": valid, "--test": test})

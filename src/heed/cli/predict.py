@@ -75,8 +75,6 @@ def predict(
         settings = {"--top": top, "--probabilities": probabilities}
         cluster.run("predict", opening, settings, compute, [folder], errors, quiet)
         return
-    from heed.cli.stdio import flush, write_line
-
     loaded = compute.load(run)
     found: Iterator[Iterable[str]]
     if images is not None:
@@ -96,6 +94,13 @@ def predict(
             found = loaded.annotate(groups_as_they_come(errors), options)
         else:
             found = _answers(loaded, top, probabilities, json_lines, errors)
+    _write(found)
+
+
+def _write(found: Iterable[Iterable[str]]) -> None:
+    """Print rows as they come."""
+    from heed.cli.stdio import flush, write_line
+
     for rows in found:
         for row in rows:
             write_line(row)

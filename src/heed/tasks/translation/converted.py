@@ -26,7 +26,7 @@ from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.line_translator import LineTranslator
 from heed.decoding.options import Request, SearchOptions
 from heed.tasks.translation.data import TranslationData
-from heed.tasks.translation.translating import Translating
+from heed.tasks.translation.translating import RunWithoutPyTorch, Translating
 from heed.text.tokenizers import Tokenizer, load_tokenizers
 
 SETTINGS = "translator.json"
@@ -84,39 +84,22 @@ def open_converted(
     return run if is_valid else None
 
 
-class ConvertedTranslator(Translating):
+class ConvertedTranslator(RunWithoutPyTorch):
     """A run with its converted model. Whatever CTranslate2 cannot do opens the run in full."""
 
     def __init__(
         self, folder: Path, tag: str | None, settings: Settings, conversion: Conversion, precision: str,
         num_workers: int,
     ) -> None:  # fmt: skip
-        self._folder = folder
-        self._tag = tag
-        self._settings = settings
+        super().__init__(folder, tag, settings)
+        self._not_usable = settings.not_usable
         self._conversion = conversion
         self._precision = precision
         self._num_workers = num_workers
 
     @property
-    def folder(self) -> Path:
-        return self._folder
-
-    @property
-    def tag(self) -> str | None:
-        return self._tag
-
-    @property
-    def data(self) -> TranslationData:
-        return self._settings.data
-
-    @property
-    def decoding(self) -> SearchOptions:
-        return self._settings.decoding
-
-    @property
     def not_usable(self) -> str:
-        return self._settings.not_usable
+        return self._not_usable
 
     @cached_property
     def tokenizers(self) -> Mapping[str, Tokenizer]:

@@ -29,7 +29,7 @@ from heed.statistical.rules.translator import RuleTranslator
 from heed.statistical.saved_arrays import Arrays, read_arrays
 from heed.tasks.prepare import vocabulary_digests
 from heed.tasks.translation.data import TranslationData
-from heed.tasks.translation.translating import Translating
+from heed.tasks.translation.translating import RunWithoutPyTorch
 from heed.text.tokenizers import Tokenizer, load_tokenizers
 from heed.text.vocabulary import BOS_ID, EOS_ID
 
@@ -84,7 +84,7 @@ def open_deriving(folder: Path, tag: str | None, precision: str, engine: str, nu
     return DerivingRun(folder, tag, recipe, tokenizers, translator)
 
 
-class DerivingRun(Translating):
+class DerivingRun(RunWithoutPyTorch):
     """A run with its translator."""
 
     can_avoid_loops = False
@@ -93,27 +93,10 @@ class DerivingRun(Translating):
         self, folder: Path, tag: str | None, recipe: DerivingRecipe, tokenizers: Mapping[str, Tokenizer],
         derives: Derives,
     ) -> None:  # fmt: skip
+        super().__init__(folder, tag, recipe)
         self.recipe = recipe
-        self._folder = folder
-        self._tag = tag
         self._tokenizers = tokenizers
         self._derives = derives
-
-    @property
-    def folder(self) -> Path:
-        return self._folder
-
-    @property
-    def tag(self) -> str | None:
-        return self._tag
-
-    @property
-    def data(self) -> TranslationData:
-        return self.recipe.data
-
-    @property
-    def decoding(self) -> SearchOptions:
-        return self.recipe.decoding
 
     @property
     def tokenizers(self) -> Mapping[str, Tokenizer]:

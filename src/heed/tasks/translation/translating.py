@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import Protocol
 
 from heed.core.errors import DataError
 from heed.decoding.ctranslate2_engine import searcher_with_fallback
@@ -120,3 +121,37 @@ class Translating(ABC):
     def confidence(self) -> Confidence | None:
         """The confidence that `heed evaluate --calibrate` wrote, if any."""
         return Confidence.read(self.folder)
+
+
+class TranslationSettings(Protocol):
+    """What a run is opened with, without reading its recipe in full."""
+
+    data: TranslationData
+    """The recipe's `[data]`."""
+    decoding: SearchOptions
+    """The recipe's `[decoding]`."""
+
+
+class RunWithoutPyTorch(Translating):
+    """A run folder of which only what translates was opened."""
+
+    def __init__(self, folder: Path, tag: str | None, settings: TranslationSettings) -> None:
+        self._folder = folder
+        self._tag = tag
+        self._settings = settings
+
+    @property
+    def folder(self) -> Path:
+        return self._folder
+
+    @property
+    def tag(self) -> str | None:
+        return self._tag
+
+    @property
+    def data(self) -> TranslationData:
+        return self._settings.data
+
+    @property
+    def decoding(self) -> SearchOptions:
+        return self._settings.decoding
