@@ -62,13 +62,13 @@ BEGIN_SECONDS, SAVE_SECONDS = 0.4, 0.015
 
 SMALL: dict[str, Any] = {
     "data.synthetic": True, "tokenizer.vocab_size": 400, "model.d_model": 16,
-    "training.tokens_per_batch": 256, "training.max_steps": MAX_STEPS, "training.eval_every": 20,
+    "training.max_steps": MAX_STEPS, "training.eval_every": 20,
     "training.log_every": 1, "training.warmup_steps": 10, "training.lr": 5e-3, "training.patience": 0,
     "training.keep_checkpoints": 2,
 }  # fmt: skip
 PAIRS: dict[str, Any] = {
     "task": "translation", "data.src": "train.en", "data.tgt": "train.de", "data.valid_src": "valid.en",
-    "data.valid_tgt": "valid.de",
+    "data.valid_tgt": "valid.de", "training.tokens_per_batch": 256,
 }  # fmt: skip
 MODELS: dict[str, dict[str, Any]] = {
     "transformer": {**PAIRS, "model.d_ff": 32, "model.num_heads": 2, "model.num_encoder_layers": 1,

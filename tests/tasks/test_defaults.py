@@ -241,6 +241,12 @@ def test_independent_lines_can_be_used_with_any_model() -> None:
     assert not found.data.keep_blank_lines
 
 
+def test_a_stream_can_be_used_with_a_model_of_windows() -> None:
+    given = {"data__text_as": "stream", "model__kind": "gpt"}
+    found = recipe(choose_text(**given), "language-model", **given)
+    assert (found.data.text_as, found.training.num_streams) == ("stream", 32)
+
+
 def test_a_very_short_time_limit_selects_a_count_based_model() -> None:
     assert choose_text(training__max_minutes=1.0).values["model.kind"] == "ngram"
     assert choose_text(training__max_minutes=5.0).values["model.kind"] == "gpt"

@@ -272,7 +272,10 @@ def write_valid(folder: Path, rows: Sequence[Row]) -> None:
 def require_valid(rows: Sequence[Row]) -> None:
     """Raise DataError if there are no validation rows."""
     if not rows:
-        raise DataError("no validation data. Give a file that has some (--valid-src and --valid-tgt, or --valid-text).")
+        raise DataError(
+            "no validation data: no row was held out, or the validation file has none. Give a file with some (such as "
+            "--valid-src and --valid-tgt, --valid-table or --valid-text), or more rows that differ."
+        )
 
 
 RESTART = "Start again with --overwrite."
