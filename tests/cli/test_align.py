@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from command import Result, call
@@ -13,6 +14,7 @@ from safetensors.numpy import load_file, save_file
 from toy import write_lines
 
 from heed.statistical.alignment import ALIGNERS
+from heed.statistical.alignment.training import train_pair
 
 SRC = ["the house", "the book", "a Book"]
 TGT = ["das Haus", "das Buch", "ein Buch"]
@@ -152,6 +154,21 @@ def test_a_run_is_replaced_on_demand_and_nothing_else(align: Align, tmp_path: Pa
         2, f"error: --out {other} is not the run of an aligner, so nothing was removed.\n"
     )  # fmt: skip
     assert other.exists()
+
+
+def test_a_folder_that_appears_during_the_training_is_kept(
+    align: Align, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "run"
+
+    def train(*words: Any, **options: Any) -> Any:
+        out.mkdir()
+        (out / "mine").touch()
+        return train_pair(*words, **options)
+
+    monkeypatch.setattr("heed.statistical.alignment.training.train_pair", train)
+    assert align("ibm1", "--out", out).code == 2
+    assert (out / "mine").exists()
 
 
 def test_options_that_do_not_fit_are_refused(align: Align, trained: Path, tmp_path: Path) -> None:

@@ -139,12 +139,17 @@ def test_json_lines_are_rows_of_one_table(tmp_path: Path) -> None:
         ({"text": "a", "x": "b"}, "a.jsonl:2: field 'x' is a string, and a number in earlier rows. Write one kind"),
         ({"text": "a", "x": 1 << 63}, "a.jsonl:2: field 'x' is a number of more than 64 bits. Write it as a string."),
         ({"text": 1}, "a.jsonl:2: field 'text' is a number, and a string in earlier rows. Write one kind"),
+        ({"text": "a", "\ud800": 1}, "a.jsonl:2: field '\\ud800' contains \\ud800, half a character."),
+        (
+            {"text": "a", "n": (1 << 53) + 1},
+            "a.jsonl:2: field 'n' is a whole number that would be rounded, as other rows",
+        ),
     ],
 )
 def test_json_lines_that_are_no_table_are_refused(tmp_path: Path, record: dict[str, object], message: str) -> None:
-    write_records(tmp_path / "a.jsonl", {"text": "a", "x": 1}, record)
+    write_records(tmp_path / "a.jsonl", {"text": "a", "x": 1, "n": 0.5}, record)
     with pytest.raises(DataError) as error:
-        input_files([str(tmp_path / "a.jsonl")], None)
+        shout(tmp_path / "a.jsonl", tmp_path / "out")
     assert message in str(error.value)
 
 
@@ -204,7 +209,8 @@ def test_a_file_that_two_patterns_match_is_read_once(tmp_path: Path) -> None:
     (tmp_path / "sub").mkdir()
     (tmp_path / "link.txt").symlink_to("a.txt")
     patterns = [str(tmp_path / "a.txt"), str(tmp_path / "sub" / ".." / "a.txt"), str(tmp_path / "*.txt")]
-    assert len(input_files(patterns, None, quiet=True)[0]) == 1
+    for given in (patterns, [*reversed(patterns)]):
+        assert [file.path.name for file in input_files(given, None, quiet=True)[0]] == ["a.txt"]
 
 
 def test_a_part_reads_no_further_than_its_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -217,6 +217,7 @@ def _train(
             kind=kind, smoothing=smoothing.kind, alpha=smoothing.alpha, num_pairs=len(pairs.sources),
             log_likelihood_per_word=last, directions=list(trained.aligners),
         )  # fmt: skip
+        estimation.require_place()  # the training took time
         if out.exists():
             remove_folder(out)
         write_run(out, trained, facts)

@@ -35,7 +35,7 @@ class ClusterFlags:
     ray: Ray = None
     input: Annotated[
         list[str] | None,
-        typer.Option("--input", metavar="GLOB", help="With --ray: Parquet, .jsonl, or a text a line."),
+        typer.Option("--input", metavar="GLOB", help="With --ray: Parquet, JSON lines, or one text per line."),
     ] = None
     output: Annotated[Path | None, typer.Option(metavar="DIR", help="With --ray: the folder of the results.")] = None
     column: Annotated[str | None, typer.Option(help="With --ray: the column of the texts (text).")] = None

@@ -103,7 +103,7 @@ def check(
     Reports line counts, empty sides, duplicates, copies, leaks, damage, scripts and lengths; for tags, their scheme,
     broken spans and likely typos; for questions, answers that are not in their text. Ends with exit code 65 if
     something would ruin the training. With --ray, a corpus of pairs or (with --text) of texts is read, and the report
-    is the same as that of one file with all rows.
+    is the same as that of one file with all rows, except that a row that cannot be read ends the command.
 
     Examples:
 
@@ -129,7 +129,11 @@ def check(
         tgt_lang=tgt_lang,
     )  # fmt: skip
     if cluster.is_used:
-        refuse_with_ray({"FILES": files, "--table": labelled.table, "--conll": conll})
+        refuse_with_ray({
+            "FILES": files, "--table": labelled.table, "--questions": labelled.questions,
+            "--text-column": labelled.text_column, "--label-column": labelled.label_column, "--conll": conll,
+            "--token-column": token_column, "--tag-column": tag_column, "--mark-column": mark_column,
+        })  # fmt: skip
         _show(_of_corpus(cluster, given, text, valid or [], test or [], errors, quiet), json_output)
         return
     if (labelled.table is None) == (not files):

@@ -18,13 +18,14 @@ from heed.cluster.parts import Part, read_part
 from heed.cluster.ray_cluster import Cluster
 from heed.cluster.repeats import Bools, compute_distinct
 from heed.cluster.rows import Corpus, Rows, TextRow, open_pairs, open_texts
-from heed.core.errors import DataError
+from heed.core.errors import DataError, UsageError
 from heed.core.files import atomic_write
 from heed.core.progress import message
+from heed.text.archives import is_stream
 from heed.text.doctor import Diagnosis
 from heed.text.doctor.direction import how_to_exchange
 from heed.text.doctor.examination import Examination, PairExamination, TextExamination
-from heed.text.doctor.files import crlf, fingerprints_of, of_files
+from heed.text.doctor.files import crlf, fingerprints_of_pairs, of_files
 from heed.text.doctor.findings import sorted_findings
 from heed.text.hashing import hash_pair, hash_text
 from heed.text.readers import (
@@ -47,9 +48,11 @@ def check_text_corpus(
 ) -> Diagnosis:
     """Examine the texts of a corpus, as `diagnose_text_files`."""
     corpus = open_texts(flags.input or (), flags.column, errors, quiet)
-    given = [path and str(Path(path).absolute()) for path in (valid, test)]
-    opening = partial(_open_text, corpus.rows, *given)
-    counts = _counts(flags, opening, corpus, [path for path in given if path], {"--text": True}, quiet)
+    held_out = {flag: [path] for flag, path in (("--valid", valid), ("--test", test)) if path}
+    _require_files(held_out)
+    given = {flag: [str(Path(path).absolute())] for flag, [path] in held_out.items()}
+    opening = partial(_open_text, corpus.rows, *(given.get(flag, [None])[0] for flag in ("--valid", "--test")))
+    counts = _counts(flags, opening, corpus, given, {"--text": True}, quiet)
     diagnosis = opening().examination.diagnosis(counts)
     return replace(diagnosis, findings=sorted_findings([*diagnosis.findings, *crlf(_line_ends(corpus))]))
 
@@ -61,10 +64,11 @@ def check_pair_corpus(
     corpus = open_pairs(flags.input or (), given, errors, quiet)
     train = corpus.pairs
     assert train is not None
+    _require_files({f"--{name}": [*map(str, files.paths.values())] for name, files in held_out.items()})
     named = column_languages(train, errors)
     others = {name: _whole(with_languages_of(train, files, errors)) for name, files in held_out.items()}
     opening = partial(_open_pairs, corpus.rows, others)
-    paths = [str(path) for files in others.values() for path in files.paths.values()]
+    paths = {name: [*map(str, files.paths.values())] for name, files in others.items()}
     options = {
         "--src-column": train.src_column, "--tgt-column": train.tgt_column, "--src-lang": train.src_lang,
         "--tgt-lang": train.tgt_lang,
@@ -74,7 +78,7 @@ def check_pair_corpus(
     left_out = {"train": corpus.left_out, **{name: Counter[str]() for name in others}}
     examination = _open_pairs(corpus.rows, others, left_out).examination
     diagnosis = examination.diagnosis(counts, (), languages, how_to_exchange(train, languages, errors))
-    fingerprints = {name: fingerprints_of(files.paths, files.record_format) for name, files in others.items()}
+    fingerprints = {name: fingerprints_of_pairs(files) for name, files in others.items()}
     return of_files(diagnosis, train, named, left_out, {**_line_ends(corpus), **fingerprints})
 
 
@@ -89,7 +93,16 @@ def deduplicate_corpus(
     assert flags.output is not None
     work = _work("deduplicate", partial(Deduplication, corpus.rows), corpus.rows, {})
     results = compute_distinct(work, 1, corpus, flags.output, ".parquet", Cluster(flags.ray or "", quiet), quiet)
+    for reason, count in corpus.left_out.items():
+        message(f"left out: {count:,} {reason}", quiet)
     message(f"kept {sum(map(count_rows, results)):,} of {corpus.num_rows:,} rows: {flags.output}", quiet)
+
+
+def _require_files(held_out: Mapping[str, Sequence[str]]) -> None:
+    """Raise UsageError for pipes, which a worker cannot read."""
+    for flag, paths in held_out.items():
+        for path in filter(is_stream, paths):
+            raise UsageError(f"{flag} {path} can be read only once: with --ray, write it to a file first.")
 
 
 def _whole(files: CorpusFiles) -> CorpusFiles:
@@ -120,13 +133,14 @@ def _work(
 
 
 def _counts(
-    flags: ClusterFlags, opening: Callable[[], Checking], corpus: Corpus, files: Sequence[str],
+    flags: ClusterFlags, opening: Callable[[], Checking], corpus: Corpus, held_out: Mapping[str, Sequence[str]],
     options: Mapping[str, Any], quiet: bool,
 ) -> Any:  # fmt: skip
-    """The counts over all parts."""
+    """The counts over all parts. `held_out`: the files of each held-out set."""
     assert flags.output is not None
     examination = opening().examination  # what is wrong with the held-out files is found here
-    work = _work("check", opening, corpus.rows, options, files)
+    files = [path for paths in held_out.values() for path in paths]
+    work = _work("check", opening, corpus.rows, {**options, **held_out}, files)
     cluster = Cluster(flags.ray or "", quiet)
     results = compute_distinct(work, examination.num_keys, corpus, flags.output, ".json", cluster, quiet)
     counts = examination.begin(0, corpus.num_rows)

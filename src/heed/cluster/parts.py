@@ -94,7 +94,10 @@ def input_files(patterns: Sequence[str], column: str | None, quiet: bool = False
     `column`: None for the one called `text`, or the only one of text. Raises MissingInputError if nothing matches, and
     DataError for a file without the column.
     """
-    files = open_files(matching_paths(patterns), quiet)
+    paths = matching_paths(patterns)
+    if kind_of(paths[0]) is None:
+        require_only_column(paths[0], column)
+    files = open_files(paths, quiet)
     for file in files:
         column = text_column(file, column)
     return files, column or TEXT
@@ -103,7 +106,10 @@ def input_files(patterns: Sequence[str], column: str | None, quiet: bool = False
 def matching_paths(patterns: Sequence[str]) -> list[Path]:
     """The files that match the patterns, all of one kind, in the order of their names. Raises as `input_files`."""
     matching = (path for pattern in patterns for path in _matching(Path(pattern).absolute()) if path.is_file())
-    paths = sorted({path.resolve(): path for path in matching}.values())  # each file once, however it is spelled
+    by_file: dict[Path, Path] = {}  # each file once, by the first of its names
+    for path in sorted(matching):
+        by_file.setdefault(path.resolve(), path)
+    paths = [*by_file.values()]
     if not paths:
         raise MissingInputError(f"no file matches {' or '.join(patterns)}. Put patterns in quotes: 'corpus/*.parquet'.")
     first, *others = (KINDS[kind_of(path)] for path in paths)
@@ -128,12 +134,17 @@ def _matching(pattern: Path) -> Iterator[Path]:
         yield from Path(pattern.anchor).glob(str(pattern.relative_to(pattern.anchor)))
 
 
+def require_only_column(path: Path, given: str | None) -> None:
+    """Raise DataError if another column of a plain text is given than its only one."""
+    if given not in (None, TEXT):
+        raise DataError(f"{path} is plain text: its only column is {TEXT!r}, got {given!r}.")
+
+
 def text_column(file: InputFile, given: str | None) -> str:
     """The column of the texts of a file. Raises DataError if it does not exist, has no text, or has to be given."""
     path = file.path
     if kind_of(path) is None:
-        if given not in (None, TEXT):
-            raise DataError(f"{path} is plain text: its only column is {TEXT!r}, got {given!r}.")
+        require_only_column(path, given)
         return TEXT
     kinds, text = _parquet_columns(path) if is_parquet(path) else _json_columns(file)
     names = ", ".join(map(repr, kinds)) or "none"

@@ -22,7 +22,7 @@ from typing import Any, Self, TypeVar
 
 from heed.core import environment
 from heed.core.errors import HeedError, UsageError
-from heed.core.progress import message
+from heed.core.progress import message, warn
 
 RETRIES = 5
 """Workers that may be lost over one task."""
@@ -134,11 +134,14 @@ class Cluster:
         return float(self._ray.cluster_resources().get(resource, 0))
 
     def _require_a_node(self, num_cpus: int, num_gpus: int) -> None:
-        """Raise UsageError if no machine can do a task, which would wait for ever."""
+        """Warn if no machine can do a task yet. Raises UsageError for a cluster of heed's own, which does not grow."""
         machines = [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
         if not any(each.get("CPU", 0) >= num_cpus and each.get("GPU", 0) >= num_gpus for each in machines):
             needed = f"{num_cpus:,} processor{'s' * (num_cpus > 1)}" + " and a GPU" * bool(num_gpus)
-            raise UsageError(f"no machine of the cluster has {needed}, which each worker needs (--threads, --device).")
+            missing = f"no machine of the cluster has {needed}, which each worker needs (--threads, --device)."
+            if not self._address:
+                raise UsageError(missing)
+            warn(f"{missing} Waiting for one that joins.", self._quiet)
 
     def _at_once(self, num_cpus: int, num_gpus: int) -> int:
         """The number of tasks that can run now; one at least, as nodes may join."""

@@ -2,9 +2,11 @@
 
 Three stages, each of tasks whose results are files, so that a lost worker or command costs no more than a task:
 
-1. Each part writes the keys of its rows, 64-bit hashes, sorted, with their rows: `keys/0-000000.npy`, ...
-2. Each range of hashes is read from all parts, and the rows are written whose key an earlier row has:
-   `repeats/0-000000.npy`, ... So memory is bounded by the keys of a range and not by those of the corpus.
+1. Each part writes the keys of its rows, 64-bit hashes, sorted, with the first row that has them: `keys/0-000000.npy`,
+   ... Its other rows go into `keys/0-000000.again.npy`, ...
+2. Each range of hashes is read from all parts, and the rows are written whose key an earlier part has:
+   `repeats/0-000000.npy`, ... So memory is bounded by the keys of a range, each at most once for a part, and not by
+   those of the corpus.
 3. Each part is read again, with the knowledge which of its rows repeat earlier ones.
 """
 
@@ -101,12 +103,16 @@ def _keys_file(folder: Path, kind: int, part: Part) -> Path:
     return folder / KEYS / f"{kind}-{part.number:06}.npy"
 
 
+def _again_file(folder: Path, kind: int, part: Part) -> Path:
+    return _keys_file(folder, kind, part).with_suffix(".again.npy")
+
+
 def _repeats_file(folder: Path, kind: int, number: int) -> Path:
     return folder / REPEATS / f"{kind}-{number:06}.npy"
 
 
 def write_keys(part: Part, work: Work, num_keys: int, key: str, folder: Path) -> int | HeedError:
-    """In a worker: write the keys of a part, sorted, and their rows, each kind in a file."""
+    """In a worker: write the keys of a part, sorted, and their first rows, each kind in a file, and the other rows."""
 
     def write() -> None:
         rows: RowWork = opened(work, key)
@@ -118,7 +124,10 @@ def write_keys(part: Part, work: Work, num_keys: int, key: str, folder: Path) ->
             values = np.array(keys, np.uint64)
             compared = np.flatnonzero(values)
             order = compared[np.argsort(values[compared], kind="stable")]
-            _save(_keys_file(folder, kind, part), np.stack([values[order], order.astype(np.uint64)]))
+            ordered = values[order]  # equal keys are in the order of their rows
+            again = np.concatenate([np.zeros(min(1, len(order)), np.bool_), ordered[1:] == ordered[:-1]])
+            _save(_again_file(folder, kind, part), order[again].astype(np.uint64))
+            _save(_keys_file(folder, kind, part), np.stack([ordered[~again], order[~again].astype(np.uint64)]))
 
     return attempted(_keys_file(folder, num_keys - 1, part), write, part.num_rows)
 
@@ -126,7 +135,7 @@ def write_keys(part: Part, work: Work, num_keys: int, key: str, folder: Path) ->
 def write_repeats(
     kind: int, number: int, ranges: int, size: int, parts: Sequence[Part], begins: Sequence[int], folder: Path
 ) -> int | HeedError:
-    """In a worker: write the rows of the corpus whose key is in a range of hashes and which an earlier row has."""
+    """In a worker: write the rows of the corpus whose key is in a range of hashes and which an earlier part has."""
     target = _repeats_file(folder, kind, number)
 
     def write() -> None:
@@ -159,6 +168,7 @@ def compute_rows(
                 rows = np.load(_repeats_file(folder, kind, number), mmap_mode="r")
                 first, end = np.searchsorted(rows, np.array([begin, begin + part.num_rows], np.uint64))
                 its[(rows[first:end] - np.uint64(begin)).astype(np.int64)] = True
+            its[np.load(_again_file(folder, kind, part)).astype(np.int64)] = True
         rows_of: RowWork = opened(work, key)
         rows_of.write(part, begin, total, are_repeated, target)
 

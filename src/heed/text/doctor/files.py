@@ -57,10 +57,7 @@ def diagnose_files(
         pair_filter=pair_filter, in_one_file=train.pairs is not None,
         languages=languages, to_exchange=how_to_exchange(train, languages, errors),
     )  # fmt: skip
-    fingerprints = {
-        name: fingerprints_of(files.paths, files.record_format if files.pairs is not None else None)
-        for name, files in given.items()
-    }
+    fingerprints = {name: fingerprints_of_pairs(files) for name, files in given.items()}
     return replace(of_files(diagnosis, train, named, left_out, fingerprints), fingerprints=fingerprints)
 
 
@@ -110,6 +107,11 @@ def _no_pair(left_out: Mapping[str, Counter[str]], num_pairs: int) -> Iterator[F
             listed = ", ".join(f"{number:,} {reason}" for reason, number in reasons.most_common())
             message = f"The {'training' if name == 'train' else name} file has entries without a pair: {listed}."
             yield Finding("no-pair", severity, count, total, message, "They are left out.")
+
+
+def fingerprints_of_pairs(files: CorpusFiles) -> dict[str, FileFingerprint]:
+    """The fingerprints of files of pairs, as `fingerprints_of`."""
+    return fingerprints_of(files.paths, files.record_format if files.pairs is not None else None)
 
 
 def fingerprints_of(paths: Mapping[str, str | Path], records: Format | None = None) -> dict[str, FileFingerprint]:

@@ -50,9 +50,12 @@ def jsonl_records(
         if not isinstance(record, dict):
             raise DataError(f"{place}: got {kind_of(record)}; each line must be one JSON object.")
         if "\\u" in line:  # JSON can write half of a surrogate pair, which is not a character
-            for field, value in record.items():
-                if isinstance(value, str):
-                    record[field] = _whole_characters(value, field, place, errors)
+            record = {
+                _whole_characters(field, field, place, errors): (
+                    _whole_characters(value, field, place, errors) if isinstance(value, str) else value
+                )
+                for field, value in record.items()
+            }
         yield number, record
 
 
@@ -74,6 +77,8 @@ class FieldKinds:
     def __init__(self) -> None:
         self.of: dict[str, str] = {}
         """By the name of the field: `null`, `string`, `bool`, `int64` or `double`, as Arrow calls them."""
+        self._inexact: dict[str, str] = {}
+        """Where a field first has a whole number that is not exact as a `double`."""
 
     def add(self, record: dict[str, Any], place: str) -> None:
         """Add a row. Raises DataError for a nested value, and for another kind than in earlier rows."""
@@ -86,16 +91,29 @@ class FieldKinds:
                 )
             if kind == "int64" and not -(1 << 63) <= value < 1 << 63:
                 raise DataError(f"{place}: field {field!r} is a number of more than 64 bits. Write it as a string.")
+            if kind == "int64" and int(float(value)) != value:
+                self._inexact.setdefault(field, place)
             before = self.of.get(field, "null")
             if kind != before and kind != "null":
                 self.of[field] = self._joined(before, kind, field, place)
             else:
                 self.of.setdefault(field, kind)
+            self._require_exact(field)
 
     def merge(self, others: FieldKinds, name: str) -> None:
         """Add the fields of another file, called `name`."""
         for field, kind in others.of.items():
             self.of[field] = self._joined(self.of.get(field, "null"), kind, field, name)
+            if field in others._inexact:
+                self._inexact.setdefault(field, others._inexact[field])
+            self._require_exact(field)
+
+    def _require_exact(self, field: str) -> None:
+        if self.of.get(field) == "double" and (place := self._inexact.get(field)):
+            raise DataError(
+                f"{place}: field {field!r} is a whole number that would be rounded, as other rows have fractions. "
+                "Write it as a string."
+            )
 
     def _joined(self, before: str, kind: str, field: str, place: str) -> str:
         if before in (kind, "null") or kind == "null":
