@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import weakref
+from collections.abc import Iterator
 from itertools import combinations, pairwise
 
 import numpy as np
@@ -105,3 +107,20 @@ def test_tuning_finds_the_weights_that_choose_the_references() -> None:
     )
     assert translate(tuned)[0][0] is good
     assert tuned[UNKNOWN] == begin[UNKNOWN]
+
+
+def test_tuning_keeps_no_derivations_of_earlier_sentences() -> None:
+    """All derivations of a thousand sentences need gigabytes."""
+    kept: list[weakref.ref[PhraseDerivation]] = []
+
+    def translate(_: Floats) -> Iterator[list[PhraseDerivation]]:
+        for number in range(4):
+            assert sum(each() is not None for each in kept) <= 1
+            best = derivation([number], words=1.0)
+            kept.append(weakref.ref(best))
+            yield [best]
+            del best
+
+    references = [[(number,)] for number in range(4)]
+    tune(translate, references, lambda ids: [(id,) for id in ids], beginning_weights(), 1, 1, lambda _: None)
+    assert len(kept) == 4 * 2

@@ -7,6 +7,7 @@ The ways to a hypothesis and the n best ways to each of its parents give its n b
 from __future__ import annotations
 
 import heapq
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -16,7 +17,7 @@ from heed.statistical.phrases.extraction import DISCONTINUOUS, MONOTONE
 from heed.statistical.phrases.features import AFTER, BEFORE, DISTORTION, FEATURES, LANGUAGE, NUM_STATIC
 from heed.statistical.phrases.options import COPIED
 from heed.statistical.phrases.search import SearchGraph, Stack
-from heed.statistical.predictor import Floats, Ints
+from heed.statistical.predictor import Floats
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,8 @@ class BestDerivations:
     def __init__(self, graph: SearchGraph) -> None:
         self.graph = graph
         self._nodes: dict[tuple[int, int], _Node] = {}
-        self._firsts = np.array([stack.first for stack in graph.stacks])
+        self._firsts = [stack.first for stack in graph.stacks]
+        self._applications: dict[tuple[int, bytes], PhraseApplication] = {}
 
     def __iter__(self) -> Iterator[PhraseDerivation]:
         """All derivations that the search kept."""
@@ -118,7 +120,7 @@ class BestDerivations:
 
     def _parent(self, level: int, way: int) -> tuple[int, int]:
         number = int(self.graph.stacks[level].ways.parents[way])
-        above = int(np.searchsorted(self._firsts[:level], number, side="right")) - 1
+        above = bisect_right(self._firsts, number, hi=level) - 1
         return above, number - self.graph.stacks[above].first
 
     def _best(self, key: tuple[int, int]) -> float:
@@ -155,7 +157,14 @@ class BestDerivations:
         end = PhraseApplication(options.num_words, options.num_words, (), COPIED, tuple(features[-1].tolist()))
         return (*(self._step(option, row) for option, row in zip(chosen.tolist(), features, strict=False)), end)
 
-    def _step(self, option: int, features: Ints | Floats) -> PhraseApplication:
+    def _step(self, option: int, features: Floats) -> PhraseApplication:
+        """The application of an option, shared by all derivations with the same one."""
+        key = option, features.tobytes()
+        if key not in self._applications:
+            self._applications[key] = self._new_step(option, features)
+        return self._applications[key]
+
+    def _new_step(self, option: int, features: Floats) -> PhraseApplication:
         options = self.graph.options
         target = tuple(options.words[option, : options.lengths[option]].tolist())
         begin, end = int(options.begins[option]), int(options.ends[option])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain, islice
 
 import numpy as np
@@ -59,9 +59,9 @@ def tuned(translator: PhraseTranslator, bitext: Bitext, rounds: int) -> PhraseTr
     sources = [translator.case.enter(source)[0] for source, _ in bitext.valid]
     references = [translator.case.enter(reference)[0] for _, reference in bitext.valid]
 
-    def translate(weights: Floats) -> list[list[PhraseDerivation]]:
+    def translate(weights: Floats) -> Iterator[list[PhraseDerivation]]:
         trial = translator.with_weights(weights)
-        return [list(islice(trial.all(words), NBEST)) for words in sources]
+        return (list(islice(trial.all(words), NBEST)) for words in sources)
 
     words_of = translator.case.words
     weights = tune(translate, references, words_of, translator.weights, rounds, _SEED, bitext.report)

@@ -25,8 +25,10 @@ _RANDOM_DIRECTIONS = 6
 _FEWEST_NEW = 0.002
 """Tuning ends when a smaller share of the candidates is new."""
 
-Translate = Callable[[Floats], Sequence[Sequence[PhraseDerivation]]]
-"""The n best derivations of each validation sentence with the given weights."""
+Translate = Callable[[Floats], Iterable[Sequence[PhraseDerivation]]]
+"""The n best derivations of each validation sentence with the given weights, one sentence after the other.
+
+Those of all sentences together may need gigabytes."""
 
 
 Word = tuple[int, ...]
@@ -45,19 +47,19 @@ class Pool:
         self._statistics: list[list[Ints]] = [[] for _ in references]
         self._known: list[dict[tuple[int, ...], Ints]] = [{} for _ in references]
 
-    def add(self, outputs: Sequence[Sequence[PhraseDerivation]]) -> tuple[int, int]:
-        """Add the derivations of each sentence; returns the number of new ones and of all."""
-        num_new = 0
-        for row, derivations in enumerate(outputs):
-            for each in derivations:
-                features = each.features
-                key = np.round(features, 4).tobytes()
-                if key not in self._seen[row]:
-                    self._seen[row].add(key)
-                    self._features[row].append(features)
-                    self._statistics[row].append(self.statistics(row, each.target))
-                    num_new += 1
-        return num_new, sum(map(len, self._features))
+    def __len__(self) -> int:
+        """The number of candidates."""
+        return sum(map(len, self._features))
+
+    def add(self, row: int, derivations: Sequence[PhraseDerivation]) -> None:
+        """Add the derivations of a sentence that are new."""
+        for each in derivations:
+            features = each.features
+            key = np.round(features, 4).tobytes()
+            if key not in self._seen[row]:
+                self._seen[row].add(key)
+                self._features[row].append(features)
+                self._statistics[row].append(self.statistics(row, each.target))
 
     def statistics(self, row: int, target: tuple[int, ...]) -> Ints:
         """The statistics of a target, computed once."""
@@ -81,18 +83,17 @@ def tune(
     pool = Pool(references, words_of)
     best, best_bleu, step = weights, -1.0, 1.0
     for number in range(rounds + 1):
-        outputs = translate(weights)
-        sums = np.zeros(NUM_STATISTICS, dtype=np.int64)
-        for row, derivations in enumerate(outputs):
+        sums, num_known = np.zeros(NUM_STATISTICS, dtype=np.int64), len(pool)
+        for row, derivations in enumerate(translate(weights)):
             sums += pool.statistics(row, derivations[0].target if derivations else ())
+            pool.add(row, derivations)
         value = float(bleu(sums))
         report(f"tuning: round {number}, BLEU of words {value:.2f}")
         if value > best_bleu:
             best, best_bleu, step = weights, value, 1.0
         else:
             step /= 2
-        num_new, num_all = pool.add(outputs)
-        if number == rounds or num_new < _FEWEST_NEW * num_all:
+        if number == rounds or len(pool) - num_known < _FEWEST_NEW * len(pool):
             break
         weights = best + step * (improve(pool.candidates(), best, rng) - best)
     return best
