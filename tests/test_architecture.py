@@ -189,6 +189,7 @@ OPENERS = {
     "heed.core.toml": {"open": "a recipe that the user names"},
     "heed.text.archives": {"open": "a corpus that the user names"},
     "heed.text.hashing": {"mmap.mmap": "memory, no file"},
+    "heed.cli.data_curve": {"atomic_write": "a result for the user"},
     "heed.text.synthetic": {"write_text": "a corpus for the user"},
     "heed.text.tokenizers": {"atomic_write": "a tokenizer that the user names"},
     "heed.statistical.arpa": {"atomic_write": "a file for another program"},

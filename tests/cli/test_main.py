@@ -21,7 +21,7 @@ VERBS = [
     ("train",), ("demo",), ("learn",), ("translate",), ("translate-file",), ("generate",), ("score",), ("predict",),
     ("embed",), ("neighbours",), ("evaluate",), ("align",), ("distill",),
     ("average",), ("info",), ("compress",), ("decompress",), ("inspect",), ("report",), ("serve",),
-    ("export",), ("import",), ("data", "check"), ("data", "deduplicate"),
+    ("export",), ("import",), ("data", "check"), ("data", "curve"), ("data", "deduplicate"),
     ("tokenizer", "train"), ("tokenizer", "encode"), ("tokenizer", "decode"),
 ]  # fmt: skip
 

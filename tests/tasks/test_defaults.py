@@ -353,3 +353,10 @@ def test_several_processes_make_an_update_together() -> None:
     assert choose(150_000, three).values["training.tokens_per_batch"] == 2048
     assert choose(200_000).values["training.tokens_per_batch"] == 4096
     assert choose_text(machine=three, model__kind="rnn").values["training.num_streams"] == 33
+
+
+def test_a_share_of_the_pairs_gets_the_settings_of_a_corpus_of_this_size() -> None:
+    defaults = task_type("translation").defaults
+    drawn = defaults(CorpusStats(40_000, 60.0), CPU, {"data.share": 0.2}).values
+    whole = defaults(CorpusStats(8_000, 60.0), CPU, {}).values
+    assert drawn == whole != defaults(CorpusStats(40_000, 60.0), CPU, {}).values

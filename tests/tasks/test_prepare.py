@@ -138,6 +138,20 @@ def test_sentences_that_are_too_long_are_left_out_and_counted(tmp_path: Path) ->
     assert run.corpus["num_rows"] == len(store) == 300 - over_long - len(read_valid(run.folder))
 
 
+@pytest.mark.parametrize("held_out", [True, False])
+def test_a_smaller_share_of_the_pairs_is_a_part_of_a_larger_one(tmp_path: Path, held_out: bool) -> None:
+    valid = () if held_out else write_pairs(tmp_path, "valid", 20, seed=5)
+    keys = {} if held_out else {"data__valid_src": str(valid[0]), "data__valid_tgt": str(valid[1])}
+    quarter, half, whole = (prepared(tmp_path, f"{share}", data__share=share, **keys) for share in (0.25, 0.5, 1.0))
+    stored = [set(stored_pairs(run)) for run in (quarter, half, whole)]
+    assert stored[0] < stored[1] < stored[2]
+    assert [len(pairs) / len(stored[2]) for pairs in stored] == [
+        pytest.approx(share, abs=0.1) for share in (0.25, 0.5, 1)
+    ]
+    assert half.corpus["dropped"] == {"not in data.share": len(stored[2]) - len(stored[1])}
+    assert read_valid(quarter.folder) == read_valid(whole.folder)
+
+
 def test_a_side_without_tokens_is_left_out(tmp_path: Path) -> None:
     """Of characters seen once the character tokenizer makes <unk>; of control characters alone nothing is left."""
     found = [*pairs(200), ("\x07", "kan"), ("ba", "\x07")]

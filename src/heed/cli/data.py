@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from heed.cli.cluster import ClusterFlags, refuse_with_ray
+from heed.cli.data_curve import curve
 from heed.cli.flags import add_verb
 from heed.cli.options import (
     BadBytes,
@@ -34,13 +35,15 @@ if TYPE_CHECKING:
     from heed.text.readers.lines import Errors
 
 app = typer.Typer(
-    help="Examine data before training, and remove repetitions.", no_args_is_help=True, rich_markup_mode=None
+    help="Examine data, remove repetitions, and measure what more data would do.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
 )
 
 
 @app.callback()
 def data() -> None:
-    """Examine data before training, and remove repetitions."""
+    """Examine data, remove repetitions, and measure what more data would do."""
 
 
 @dataclass(frozen=True)
@@ -276,3 +279,4 @@ def _paths(files: list[str]) -> tuple[str | None, str | None, str | None]:
 
 add_verb(app, "check", check)
 add_verb(app, "deduplicate", deduplicate)
+add_verb(app, "curve", curve)

@@ -138,6 +138,7 @@ def evaluate_outputs(
                 ),
                 by_frequency=by_frequency(written, normalised, training) if training else (),
                 unigram_f1=unigram_f1(written, normalised, training, num_common) if training else {},
+                statistics=statistics,
                 words_as=f"words as tok:{training.tokenizer} cuts them; {rare}" if training else "",
                 words_of=words_of,
                 num_rows=len(test.rows),

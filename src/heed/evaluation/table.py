@@ -134,11 +134,11 @@ def _tested(name: str, comparison: Comparison | None) -> str:
     if comparison is None:
         return ""
     decimals = 3 if " per " in name else 2
-    p_values = [_probability(p) for p in (comparison.p_bootstrap, comparison.p_randomisation)]
+    p_values = [probability(p) for p in (comparison.p_bootstrap, comparison.p_randomisation)]
     return f"{comparison.difference:+.{decimals}f} p {' / '.join(p_values)}"
 
 
-def _probability(p: float | None) -> str:
+def probability(p: float | None) -> str:
     """Three decimals, or the first non-zero one; a dash if there is no p-value."""
     return "-" if p is None else f"{p:.3f}" if p >= 0.0005 else f"{p:.1g}"
 

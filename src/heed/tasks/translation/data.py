@@ -104,6 +104,8 @@ class TranslationData(DataConfig):
     """Tag before sources that are translated without --tag; empty: none, or the only tag."""
     parts: tuple[PartConfig, ...] = ()
     """Further training data: back-translated, or in other languages."""
+    share: float = Field(default=1.0, gt=0, le=1)
+    """Share of the training pairs to train on, drawn at random; a smaller share is a part of a larger one."""
     filter: PairFilterConfig = PairFilterConfig()
     """Filter of the training pairs."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from heed.models import MODELS
@@ -81,6 +81,7 @@ def size_for(num_rows: int, on_cpu: bool = False) -> Size:
 
 def choose_translation(stats: CorpusStats, machine: Machine, given: Mapping[str, Any]) -> Choices:
     """Choose a Transformer for this corpus and machine, around the keys `given`."""
+    stats = _drawn(stats, given.get("data.share"))
     kind = given.get("model.kind")
     if kind in MODELS and MODELS[kind].count_based:
         return without(_counted(stats, given, str(kind)), given)
@@ -122,6 +123,14 @@ def choose_translation(stats: CorpusStats, machine: Machine, given: Mapping[str,
         **_max_ratio(stats, given),
     }  # fmt: skip
     return without(chosen, given, any_kind=_separate_vocabularies(size, given))
+
+
+def _drawn(stats: CorpusStats, share: Any) -> CorpusStats:
+    """The statistics of a share of the pairs; an invalid share is reported by the check of the recipe."""
+    if not isinstance(share, float) or not 0 < share <= 1:
+        return stats
+    numbers = {name: round(share * getattr(stats, name)) for name in ("num_rows", "num_in_parts", "num_repeated")}
+    return replace(stats, **numbers)
 
 
 def _counted(stats: CorpusStats, given: Mapping[str, Any], kind: str) -> Chosen:

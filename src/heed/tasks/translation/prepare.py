@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping
 from itertools import chain
@@ -72,9 +73,9 @@ class TrainingPairs:
     def of(self, part: Part, dropped: Counter[str], title: str) -> Iterator[prepare.Row]:
         """The training pairs of a part."""
         pairs = self._kept(part, dropped, title)
-        if self.data.valid_files():
-            return pairs
-        return self._without_held(pairs if part.number else self._split(pairs, held=False), dropped)
+        if not self.data.valid_files():
+            pairs = self._without_held(pairs if part.number else self._split(pairs, held=False), dropped)
+        return self._drawn(pairs, part, dropped)
 
     def all(self, title: str) -> Iterator[prepare.Row]:
         """The training pairs of all parts, without repetitions."""
@@ -90,6 +91,15 @@ class TrainingPairs:
 
     def _split(self, pairs: Iterable[prepare.Row], held: bool) -> Iterator[prepare.Row]:
         return prepare.split_rows(pairs, self.num_pairs, self.data.num_held_out, self.seed, held)
+
+    def _drawn(self, pairs: Iterable[prepare.Row], part: Part, dropped: Counter[str]) -> Iterator[prepare.Row]:
+        """A random share of the pairs. A pair has the same random number for every share."""
+        rng = random.Random(f"{self.seed} {part.number}")
+        for row in pairs:
+            if rng.random() < self.data.share:
+                yield row
+            else:
+                dropped["not in data.share"] += 1
 
     def _without_held(self, pairs: Iterable[prepare.Row], dropped: Counter[str]) -> Iterator[prepare.Row]:
         """Drop pairs with a held-out sentence: it may occur in another part, or have other translations."""

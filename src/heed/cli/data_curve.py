@@ -1,0 +1,191 @@
+"""`heed data curve`: a learning curve, the quality with a quarter, a half and all of a run's training data."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from heed.cli.options import Device, Quiet, Threads, use_threads
+from heed.cli.train import finish
+from heed.core.environment import data_dir, distributed
+from heed.core.errors import DataError, UsageError
+from heed.core.files import atomic_write
+from heed.core.progress import message
+
+if TYPE_CHECKING:
+    from heed.evaluation.evaluation import Evaluation
+    from heed.planner import TrainOptions
+    from heed.run import Run
+
+SHARES = {"quarter": 0.25, "half": 0.5}
+CURVE = "curve.json"
+_CERTAIN, _WORTHWHILE = 0.05, 0.5
+"""The p-value below which a gain counts, and BLEU that more time should add."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """One run of a learning curve, on the same validation data as the others."""
+
+    run: str
+    pairs: int
+    bleu: float
+    chrf: float
+    gain: float | None = None
+    """BLEU more than with half as many pairs; None for the first."""
+    p: float | None = None
+    """Of this gain, by approximate randomisation."""
+
+
+def curve(
+    *,
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="A trained translator.")],
+    out: Annotated[Path, typer.Option(help="Folder for the two other runs and curve.json.")],
+    threads: Threads = 0,
+    device: Device = "auto",
+    quiet: Quiet = False,
+) -> None:
+    """Find out whether more data or more time would help a translator.
+
+    Trains it again on a quarter and on half of its training pairs, with its own recipe and limits, and compares the
+    three on its validation data. After an interruption, the same command continues. It takes up to twice as long as the
+    training of RUN.
+
+    Example:
+
+      heed data curve runs/en-de --out runs/en-de-curve
+    """
+    from heed.run import Run
+
+    if distributed().world_size > 1:
+        raise UsageError("data curve runs in one process.")
+    whole = Run(run)
+    _require_suitable(whole)
+    use_threads(threads)
+    runs = [_trained(whole, out / name, share, device, quiet) for name, share in SHARES.items()]
+    points = _points([*runs, whole])
+    with atomic_write(out / CURVE, "w") as file:
+        json.dump([asdict(point) for point in points], file, indent=1)
+    print(_table(points))
+    print(_advice(points, _gain_of_time(whole)))
+
+
+def _require_suitable(run: Run) -> None:
+    """Raise UsageError for a run that a training with its recipe alone would not reproduce."""
+    run.require_weights()
+    run.predictor.require("distill")
+    if not run.corpus.get("num_rows"):
+        raise UsageError(f"{run.folder} has no record of its training data.")
+    if run.corpus.get("init"):
+        raise UsageError(f"{run.folder} began with the weights of another run, which has seen other data.")
+    if run.recipe.data.share < 1:
+        raise UsageError(f"{run.folder} was itself trained on a part of its pairs (data.share).")
+
+
+def _trained(whole: Run, folder: Path, share: float, device: str, quiet: bool) -> Run:
+    """The run of a share of the pairs, trained unless it is complete."""
+    from heed.execute import execute, is_complete, resume
+    from heed.planner import TrainOptions
+    from heed.run import Run
+    from heed.training.checkpoints import list_checkpoints
+
+    options = TrainOptions(folder, device=device, quiet=quiet)
+    if is_complete(folder):
+        message(f"{folder}: already trained", quiet)
+    elif list_checkpoints(folder / "checkpoints"):
+        finish(folder, resume(options), quiet)
+    else:
+        message(f"training on {share:.0%} of the pairs: {folder}", quiet)
+        plan = _plan(whole, share, options)
+        finish(folder, execute(plan, replace(options, overwrite=folder.exists())), quiet)
+    trained = Run(folder)
+    if trained.corpus["files"] != whole.corpus["files"]:
+        raise DataError(f"{folder} was not trained on the files of {whole.folder}. Name another --out.")
+    return trained
+
+
+def _plan(whole: Run, share: float, options: TrainOptions) -> Any:
+    """The training of a share. Raises DataError if the files have changed since RUN was trained."""
+    from heed.core.config import read_toml
+    from heed.planner import Planner
+    from heed.run import RECIPE
+
+    keys: dict[str, object] = {"data.share": share}
+    if folder := data_dir():
+        keys["data.dir"] = str(folder)
+    plan = Planner(read_toml(whole.folder / RECIPE), keys, options).plan()
+    here = {file["sha256"] for file in plan.diagnosis.fingerprints["train"].values()}
+    if not here <= {entry["sha256"] for entry in whole.corpus["files"].values()}:
+        raise DataError(f"the training files have changed since {whole.folder} was trained. Train it again first.")
+    return plan
+
+
+def _points(runs: list[Run]) -> list[Point]:
+    """The runs on the validation data of the last one, the one with the fewest pairs first."""
+    from heed.evaluation.evaluation import compare_all
+    from heed.evaluation.outputs import evaluate_outputs, translated
+    from heed.evaluation.test_set import HeldOut
+    from heed.tasks.prepare import read_valid
+
+    whole = runs[-1].predictor.of_validation()
+    test = HeldOut(("validation.src", "validation.tgt"), list(read_valid(whole.folder)))
+    options, tokenised = whole.recipe.decoding, whole.recipe.data.tokenised
+    systems = [translated(run.predictor.of_validation(), test, options, quiet=True) for run in runs]
+    evaluations = evaluate_outputs(
+        test, systems, whole.predictor.languages[1] or None, metrics=("bleu", "chrf"), tokenised=tokenised
+    )
+    points: list[Point] = []
+    before: Evaluation | None = None
+    for run, evaluation in zip(runs, evaluations, strict=True):
+        scores = evaluation.scores
+        point = Point(str(run.folder), run.corpus["num_rows"], scores["bleu"].value, scores["chrf"].value)
+        if before is not None:
+            tested = compare_all(before.statistics, evaluation.statistics)["bleu"]
+            point = replace(point, gain=tested.difference, p=tested.p_randomisation)
+        points.append(point)
+        before = evaluation
+    return points
+
+
+def _table(points: list[Point]) -> str:
+    from heed.evaluation.table import columns, probability
+
+    rows = [["pairs", "BLEU", "chrF2", "gain", "p", "run"]]
+    for each in points:
+        gain = "" if each.gain is None else f"{each.gain:+.2f}"
+        p = "" if each.gain is None else probability(each.p)
+        rows.append([f"{each.pairs:,}", f"{each.bleu:.2f}", f"{each.chrf:.2f}", gain, p, each.run])
+    return columns(rows, right=range(5))
+
+
+def _gain_of_time(run: Run) -> float | None:
+    """Of the best BLEU on validation data, what the second half of the training added; None for a count-based model."""
+    from heed.training.metrics_log import read_metrics
+
+    scores = [(event["seconds"], event["bleu"]) for event in read_metrics(run.folder) if "bleu" in event]
+    if len(scores) < 2:
+        return None
+    half = scores[-1][0] / 2
+    first = max((bleu for seconds, bleu in scores if seconds <= half), default=0.0)
+    return float(max(bleu for _, bleu in scores) - first)
+
+
+def _advice(points: list[Point], of_time: float | None) -> str:
+    """What the curve says about more pairs, and the training about more time."""
+    last = points[-1]
+    gain, is_certain = last.gain or 0.0, last.p is not None and last.p < _CERTAIN
+    lines = [f"The second half of the pairs added {gain:.1f} BLEU: {_of_pairs(gain, is_certain)}"]
+    if of_time is not None:
+        more = "a longer training would help too" if of_time >= _WORTHWHILE else "a longer training would help little"
+        lines.append(f"The second half of the training time added {of_time:.1f} BLEU (greedy): {more}.")
+    return "\n".join(lines)
+
+
+def _of_pairs(gain: float, is_certain: bool) -> str:
+    if not is_certain:
+        return "not more than chance, so more pairs of this kind would help little."
+    return "doubling them again may add about as much, or somewhat less."
