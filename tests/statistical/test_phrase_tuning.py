@@ -109,6 +109,21 @@ def test_tuning_finds_the_weights_that_choose_the_references() -> None:
     assert tuned[UNKNOWN] == begin[UNKNOWN]
 
 
+def test_no_round_of_tuning_begins_after_the_time_limit() -> None:
+    rounds, reports = 0, []
+
+    def translate(_: Floats) -> list[list[PhraseDerivation]]:
+        nonlocal rounds
+        rounds += 1
+        return [[derivation([rounds], words=float(rounds))]]
+
+    begin = beginning_weights()
+    tuned = tune(translate, [[(1,)]], lambda ids: [(id,) for id in ids], begin, 9, 1, reports.append, lambda: True)
+    assert rounds == 1
+    assert (tuned == begin).all()
+    assert "time limit" in reports[-1]
+
+
 def test_tuning_keeps_no_derivations_of_earlier_sentences() -> None:
     """All derivations of a thousand sentences need gigabytes."""
     kept: list[weakref.ref[PhraseDerivation]] = []

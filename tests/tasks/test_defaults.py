@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -32,9 +33,13 @@ def test_a_precision_that_costs_time_causes_a_warning(precision: str, gain: floa
     assert ("--training.precision=float32" in advice) == told
 
 
+CHARACTERS = 36.0
+"""Of short sentences, for which heed chooses a neural model."""
+
+
 def choose(num_rows: int = 29_000, machine: Machine = CPU, **given: Any) -> Choices:
     keys = {name.replace("__", "."): value for name, value in given.items()}
-    return choose_translation(CorpusStats(num_rows, 60.0), machine, keys)
+    return choose_translation(CorpusStats(num_rows, CHARACTERS), machine, keys)
 
 
 def recipe(choices: Choices, task: str = "translation", **given: Any) -> Recipe:
@@ -153,7 +158,7 @@ def test_a_small_corpus_has_enough_updates(num_rows: int, machine: Machine, batc
 
 
 def test_validation_comes_about_once_an_epoch() -> None:
-    tokens = 29_000 * (60 / 3.8 + 1)
+    tokens = 29_000 * (CHARACTERS / 3.8 + 1)
     assert choose().values["training.eval_every"] in range(round(tokens / 1024) - 30, round(tokens / 1024) + 60)
     half = choose(training__tokens_per_batch=512).values["training.eval_every"]
     assert half == pytest.approx(2 * choose().values["training.eval_every"], rel=0.02)
@@ -360,3 +365,46 @@ def test_a_share_of_the_pairs_gets_the_settings_of_a_corpus_of_this_size() -> No
     drawn = defaults(CorpusStats(40_000, 60.0), CPU, {"data.share": 0.2}).values
     whole = defaults(CorpusStats(8_000, 60.0), CPU, {}).values
     assert drawn == whole != defaults(CorpusStats(40_000, 60.0), CPU, {}).values
+
+
+NEWS = CorpusStats(
+    30_000, 120.0, measured={"src_words": 18, "src_characters": 110, "tgt_words": 19, "tgt_characters": 120}
+)
+
+
+def kind_of(stats: CorpusStats, machine: Machine = CPU, **given: Any) -> str:
+    keys = {name.replace("__", "."): value for name, value in given.items()}
+    return str({**choose_translation(stats, machine, keys).values, **keys}["model.kind"])
+
+
+def test_few_pairs_of_long_sentences_are_translated_by_phrases_on_a_cpu() -> None:
+    assert kind_of(NEWS) == "phrase_based"
+    assert kind_of(NEWS, training__max_minutes=90.0) == "phrase_based"
+    assert recipe(choose_translation(NEWS, CPU, {})).model.kind == "phrase_based"
+
+
+@pytest.mark.parametrize(
+    ("stats", "machine", "given"),
+    [
+        (NEWS, GPU, {}),
+        (NEWS, replace(CPU, num_processes=2), {}),
+        (NEWS, CPU, {"model__d_model": 128}),
+        (NEWS, CPU, {"training__max_steps": 100}),
+        (NEWS, CPU, {"data__tag": "2sw"}),
+        (NEWS, CPU, {"data__parts": [{"src": "a", "tgt": "b", "tag": "bt"}]}),
+        (NEWS, CPU, {"model__kind": "transformer"}),
+        (replace(NEWS, characters_per_row=40.0), CPU, {}),
+        (replace(NEWS, num_rows=2_000_000), CPU, {}),
+        (replace(NEWS, measured={**NEWS.measured, "tgt_words": 1.2}), CPU, {}),
+    ],
+    ids=["GPU", "processes", "model", "training", "tag", "part", "given", "short", "many", "no spaces"],
+)
+def test_all_else_gets_a_transformer(stats: CorpusStats, machine: Machine, given: dict[str, Any]) -> None:
+    assert kind_of(stats, machine, **given) == "transformer"
+
+
+def test_the_most_similar_corpora_are_named_and_none_for_one_that_is_unlike_all() -> None:
+    news, captions = TranslationTask.similar_corpora(30_000, 120.0)
+    assert "Swahili: 12.4 with a Transformer, 20.3 by phrases" in news
+    assert "captions" in captions
+    assert not TranslationTask.similar_corpora(1, 1.0)

@@ -356,6 +356,7 @@ def _show_choices(plan: Plan) -> None:
 def _show_expectation(plan: Plan) -> None:
     from heed.models import MODELS
     from heed.planner import estimate_training
+    from heed.tasks import task_type
 
     expected = estimate_training(plan)
     if expected is not None:
@@ -365,6 +366,10 @@ def _show_expectation(plan: Plan) -> None:
         message(f"expected: a few {unit}, because the model is count-based")
     if expected and (warning := expected.warning(plan.recipe.training)):
         warn(warning)
+    if known := task_type(plan.recipe.task).similar_corpora(plan.stats.num_all, plan.stats.characters_per_row):
+        message(
+            "\n  ".join(["BLEU of similar corpora on their validation data, after 45 minutes of one CPU core:", *known])
+        )
 
 
 def _refuse_with_resume(run: RunFlags, recipe: Path | None) -> None:

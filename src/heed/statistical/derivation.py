@@ -43,6 +43,11 @@ class Derivation:
     """(source, target) tokens that correspond."""
 
 
+def never() -> bool:
+    """There is no time limit."""
+    return False
+
+
 @dataclass(frozen=True)
 class Bitext:
     """What a translator that derives is estimated from."""
@@ -56,6 +61,8 @@ class Bitext:
     """Called with each step of the estimation, for people."""
     texts: Sequence[Sequence[Sequence[int]]] = ()
     """The sentences of each text in the target language alone."""
+    is_late: Callable[[], bool] = never
+    """Whether the time limit is over, after which weights are not tuned further."""
 
 
 @dataclass(frozen=True)

@@ -64,6 +64,8 @@ class Corpus:
     """Name of the run whose tokenizers are used; empty for new ones."""
     num_by_part: Sequence[int] = ()
     """Number of distinct training pairs in each part of a parallel corpus."""
+    characters_per_row: float = 0.0
+    """Mean number of characters of the longer side of a sentence pair; 0 if it was not counted."""
 
 
 def is_held_out(text: str, num_rows: int, hold_out: int, seed: int) -> bool:

@@ -168,6 +168,11 @@ class Task(ABC):
         """Choose the settings for a corpus and a machine that the user did not give."""
 
     @classmethod
+    def similar_corpora(cls, num_rows: int, characters_per_row: float) -> Sequence[str]:
+        """What heed reached on measured corpora of about this size, in words; empty if there are none."""
+        return ()
+
+    @classmethod
     def inherited_keys(cls, given: Mapping[str, Any]) -> Sequence[str]:
         """Recipe keys that fine-tuning inherits in addition to those of the model, the tokenizer and the normaliser."""
         return ()

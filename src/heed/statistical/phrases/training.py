@@ -64,7 +64,7 @@ def tuned(translator: PhraseTranslator, bitext: Bitext, rounds: int) -> PhraseTr
         return (list(islice(trial.all(words), NBEST)) for words in sources)
 
     words_of = translator.case.words
-    weights = tune(translate, references, words_of, translator.weights, rounds, _SEED, bitext.report)
+    weights = tune(translate, references, words_of, translator.weights, rounds, _SEED, bitext.report, bitext.is_late)
     return translator.with_weights(weights)
 
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
+from heed.statistical.derivation import never
 from heed.statistical.phrases.bleu import NUM_STATISTICS, bleu, statistics
 from heed.statistical.phrases.derivations import PhraseDerivation
 from heed.statistical.phrases.features import FEATURES, UNKNOWN
@@ -76,9 +77,12 @@ class Pool:
 
 def tune(
     translate: Translate, references: Sequence[Sequence[Word]], words_of: WordsOf, weights: Floats, rounds: int,
-    seed: int, report: Callable[[str], None],
+    seed: int, report: Callable[[str], None], is_late: Callable[[], bool] = never,
 ) -> Floats:  # fmt: skip
-    """The weights with the best translations of all rounds. `words_of`: the words of the tokens of a target."""
+    """The weights with the best translations of all rounds. `words_of`: the words of the tokens of a target.
+
+    No round begins once `is_late`.
+    """
     rng = np.random.default_rng(seed)
     pool = Pool(references, words_of)
     best, best_bleu, step = weights, -1.0, 1.0
@@ -94,6 +98,9 @@ def tune(
         else:
             step /= 2
         if number == rounds or len(pool) - num_known < _FEWEST_NEW * len(pool):
+            break
+        if is_late():
+            report("tuning: the time limit is reached")
             break
         weights = best + step * (improve(pool.candidates(), best, rng) - best)
     return best

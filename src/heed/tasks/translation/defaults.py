@@ -22,6 +22,7 @@ from heed.tasks.defaults import (
     vocabulary,
     without,
 )
+from heed.tasks.translation.measured import suits_phrases
 
 
 @dataclass(frozen=True)
@@ -80,11 +81,14 @@ def size_for(num_rows: int, on_cpu: bool = False) -> Size:
 
 
 def choose_translation(stats: CorpusStats, machine: Machine, given: Mapping[str, Any]) -> Choices:
-    """Choose a Transformer for this corpus and machine, around the keys `given`."""
+    """Choose a Transformer, or phrases, for this corpus and machine, around the keys `given`."""
     stats = _drawn(stats, given.get("data.share"))
     kind = given.get("model.kind")
     if kind in MODELS and MODELS[kind].count_based:
-        return without(_counted(stats, given, str(kind)), given)
+        return without(_counted(stats, given, str(kind), "given"), given)
+    if kind is None and _prefers_phrases(stats, machine, given):
+        why = "better on similar corpora, see below; compare --model.kind=transformer"
+        return without(_counted(stats, given, "phrase_based", why), given)
     on_cpu = machine.device == "cpu"
     size = size_for(stats.num_all, on_cpu)
     pairs = f"{stats.num_all:,} pairs"
@@ -133,7 +137,30 @@ def _drawn(stats: CorpusStats, share: Any) -> CorpusStats:
     return replace(stats, **numbers)
 
 
-def _counted(stats: CorpusStats, given: Mapping[str, Any], kind: str) -> Chosen:
+_LONGEST_WORD = 12
+"""Mean number of characters of a word, above which a text is written without spaces between words."""
+_NEUTRAL = ("training.max_minutes",)
+"""Settings that say nothing about the kind of model."""
+
+
+def _prefers_phrases(stats: CorpusStats, machine: Machine, given: Mapping[str, Any]) -> bool:
+    """Whether to translate by phrases if nobody names a model: on a CPU, where they are clearly better, without tags.
+
+    A setting of a model, its tokenizer, training or search is meant for a neural model.
+    """
+    tables = ("model.", "tokenizer.", "training.", "decoding.")
+    is_set_up = any(key.startswith(tables) for key in given if key not in _NEUTRAL)
+    has_tags = any(key in given for key in ("data.tag", "data.valid_tag", "data.default_tag")) or any(
+        isinstance(part, Mapping) and part.get("tag") for part in given.get("data.parts", ())
+    )
+    if machine.device != "cpu" or machine.num_processes > 1 or is_set_up or has_tags:
+        return False
+    words = {side: stats.measured.get(f"{side}_words", 0.0) for side in ("src", "tgt")}
+    has_words = all(stats.measured.get(f"{side}_characters", 0.0) <= _LONGEST_WORD * words[side] for side in words)
+    return has_words and suits_phrases(stats.num_all, stats.characters_per_row)
+
+
+def _counted(stats: CorpusStats, given: Mapping[str, Any], kind: str, why: str) -> Chosen:
     """Choices for a translator that is estimated from counts: one vocabulary of all words."""
     return {
         **held_out(stats, given),
@@ -141,7 +168,7 @@ def _counted(stats: CorpusStats, given: Mapping[str, Any], kind: str) -> Chosen:
         "tokenizer.kind": ("open-word", "words; unknown ones are spelled, so that they can be copied"),
         "tokenizer.vocab_size": (500_000, "all words of both sides"),
         "tokenizer.min_frequency": (1, "all words"),
-        "model.kind": (kind, "given"),
+        "model.kind": (kind, why),
         "training.stop_metric": ("bleu", "that the weights are tuned for"),
         "decoding.beam_size": (100, "hypotheses of a stack"),
     }

@@ -197,7 +197,14 @@ class TranslationPredictor(Translating, Predictor):
 
     def remarks(self) -> Sequence[str]:
         rounding = self._rounding()
-        return [f"**With `--precision int8`**: {rounding}."] if rounding else []
+        remarks = [f"**With `--precision int8`**: {rounding}."] if rounding else []
+        corpus = self.run.corpus
+        if corpus.get("characters_per_row"):
+            known = self.run.task_type.similar_corpora(corpus["num_rows"], corpus["characters_per_row"])
+            remarks += (
+                [f"**BLEU of similar corpora**, after 45 minutes of one CPU core: {'; '.join(known)}."] if known else []
+            )
+        return remarks
 
     def _rounding(self) -> str:
         """What int8 costs and gains, as measured when the run was converted; empty if it was not."""

@@ -112,11 +112,12 @@ class TrainingPairs:
 
 def prepare_translation(
     data: TranslationData, tokenizer: TokenizerConfig, seed: int, folder: Path, num_pairs: int,
-    reuse: Mapping[str, Tokenizer] | None = None, quiet: bool = True, num_in_parts: int = 0,
+    reuse: Mapping[str, Tokenizer] | None = None, quiet: bool = True, num_in_parts: int = 0, characters: float = 0.0,
 ) -> prepare.Corpus:  # fmt: skip
     """Hold out validation pairs, train tokenizers (or `reuse` those of another run) and encode, into the run folder.
 
-    `num_pairs`: number of pairs in the files of `data` itself; its further parts have `num_in_parts`.
+    `num_pairs`: number of pairs in the files of `data` itself; its further parts have `num_in_parts`. `characters`: the
+    mean number of the longer side of a pair.
     """
     pairs = TrainingPairs(data, seed, num_pairs, quiet)
     valid = prepare.limit_valid(pairs.held_out(), data.max_valid, data.filter.max_characters, quiet)
@@ -154,7 +155,7 @@ def prepare_translation(
     num_by_number = num_lines + Counter({part.number: number for part, number in num_distinct.items()})
     corpus = prepare.Corpus(
         len(store), len(valid), _by_reason(dropped), files, valid_fingerprint, num_repeated,
-        num_by_part=[num_by_number[number] for number, _ in enumerate(data.all_parts)],
+        num_by_part=[num_by_number[number] for number, _ in enumerate(data.all_parts)], characters_per_row=characters,
     )  # fmt: skip
     prepare.write_corpus(folder, corpus)
     return corpus

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -29,6 +32,7 @@ from heed.tasks.task import Examination, Loss, Sample, Validation
 from heed.tasks.translation.data import Part, TranslationData
 from heed.tasks.translation.defaults import choose_translation
 from heed.tasks.translation.deriving import bitext, require_derivable_recipe
+from heed.tasks.translation.measured import similar
 from heed.tasks.translation.minimum_risk import Risk, minimum_risk_loss
 from heed.tasks.translation.predictor import TranslationPredictor
 from heed.tasks.translation.prepare import prepare_translation, require_tags, tag_ids
@@ -98,12 +102,17 @@ class TranslationTask(GenerationTask):
         return choose_translation(stats, machine, given)
 
     @classmethod
+    def similar_corpora(cls, num_rows: int, characters_per_row: float) -> Sequence[str]:
+        return [corpus.render() for corpus in similar(num_rows, characters_per_row)]
+
+    @classmethod
     def prepare(
         cls, recipe: Any, folder: Path, diagnosis: Diagnosis, reuse: Mapping[str, Tokenizer] | None, quiet: bool
     ) -> prepare.Corpus:
         num_pairs, num_in_parts = diagnosis.num_pairs, diagnosis.num_in_parts
+        characters = max(diagnosis.statistics.get(f"{side}_characters", 0.0) for side in cls.sides)
         return prepare_translation(
-            recipe.data, recipe.tokenizer, recipe.seed, folder, num_pairs, reuse, quiet, num_in_parts
+            recipe.data, recipe.tokenizer, recipe.seed, folder, num_pairs, reuse, quiet, num_in_parts, characters
         )
 
     @classmethod
@@ -186,7 +195,10 @@ class TranslationTask(GenerationTask):
         ]
 
     def estimate(self, model: Any) -> None:
-        model.estimate(bitext(self.store, self.valid, self.tokenizers, self.data))
+        minutes = self.recipe.training.max_minutes
+        deadline = time.monotonic() + 60 * minutes if minutes else math.inf
+        data = bitext(self.store, self.valid, self.tokenizers, self.data)
+        model.estimate(replace(data, is_late=lambda: time.monotonic() >= deadline))
 
     def translator(self, model: Any) -> Any:
         """The model with this run's tokenizers and the tag of its validation data."""

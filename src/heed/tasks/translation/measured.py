@@ -1,0 +1,64 @@
+"""Corpora on which heed was measured: the quality to expect of similar ones, and the kind of model that suits them.
+
+Each was trained without a recipe for 45 minutes of one CPU core (fewer where training ended early), and by phrases.
+Sources: docs/results/low-resource.md and docs/results/translation.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class MeasuredCorpus:
+    """A corpus, and the BLEU on its validation data."""
+
+    text: str
+    num_pairs: int
+    characters: float
+    """Mean number of characters of the longer side of a pair."""
+    transformer: float
+    phrases: float | None = None
+    """None if they were not tried."""
+
+    def distance(self, num_pairs: int, characters: float) -> float:
+        """How different a corpus is: the doublings between the numbers of pairs, and those between the lengths."""
+        pairs = abs(math.log2(max(1, num_pairs) / self.num_pairs))
+        return pairs + abs(math.log2(max(1.0, characters) / self.characters))
+
+    def render(self) -> str:
+        """`30,782 pairs of news, English to Swahili: 12.4 with a Transformer, 20.3 by phrases`."""
+        by_phrases = "" if self.phrases is None else f", {self.phrases} by phrases"
+        return f"{self.num_pairs:,} pairs of {self.text}: {self.transformer} with a Transformer{by_phrases}"
+
+
+MEASURED = (
+    MeasuredCorpus("news, English to Hausa", 5_865, 163, 4.4, 9.2),
+    MeasuredCorpus("short sentences, English to Vietnamese", 7_239, 35, 30.0, 31.3),
+    MeasuredCorpus("captions, English to German", 7_000, 71, 29.3, 31.0),
+    MeasuredCorpus("talks, German to English", 8_627, 110, 12.4, 19.2),
+    MeasuredCorpus("captions, English to German", 29_000, 71, 40.7, 36.8),
+    MeasuredCorpus("news, English to Swahili", 30_782, 124, 12.4, 20.3),
+    MeasuredCorpus("short sentences, English to Japanese", 50_000, 33, 38.9, 32.5),
+    MeasuredCorpus("short sentences, English to French", 163_723, 36, 46.6, 46.9),
+)
+FARTHEST = 2.0
+"""Corpora that differ by more doublings tell nothing about each other."""
+CLEAR = 2.0
+"""BLEU by which one kind of model must be better on a similar corpus to be preferred to the usual one."""
+
+
+def similar(num_pairs: int, characters: float) -> Sequence[MeasuredCorpus]:
+    """The two measured corpora most like one of this size; fewer if others are too different."""
+    ranked = sorted(MEASURED, key=lambda corpus: corpus.distance(num_pairs, characters))
+    return [corpus for corpus in ranked[:2] if corpus.distance(num_pairs, characters) <= FARTHEST]
+
+
+def suits_phrases(num_pairs: int, characters: float) -> bool:
+    """Whether phrases were clearly better on the measured corpus most like one of this size."""
+    return any(
+        corpus.phrases is not None and corpus.phrases > corpus.transformer + CLEAR
+        for corpus in similar(num_pairs, characters)[:1]
+    )
