@@ -9,13 +9,14 @@ from typing import Any
 
 import pytest
 import torch
+from random_models import model_of
 from torch import Tensor, nn
 from toy_language import trainer_for
 from trainings import content, interrupt_after
 
 from heed.training.checkpoints import newest_checkpoint
 from heed.training.config import TrainingConfig
-from heed.training.optimizers import OPTIMIZERS, build_optimizer, clip_gradients, orthogonalised
+from heed.training.optimizers import OPTIMIZERS, build_optimizer, clip_gradients, kept_quantities, orthogonalised
 from heed.training.weights import IterateMean, Trigger
 
 CPU = torch.device("cpu")
@@ -91,6 +92,15 @@ def test_muon_equals_pytorchs_for_matrices(shape: tuple[int, int]) -> None:
         published.step()
     torch.testing.assert_close(ours, theirs, rtol=0, atol=0.004)
     assert (ours - other).abs().max() > 0.05
+
+
+@pytest.mark.parametrize("name", ["encoder_decoder, RCTM I", "rnn", "gpt", "encoder", "bag"])
+def test_muon_moves_the_matrices_of_linear_layers_and_no_table_or_kernel(name: str) -> None:
+    """Rows of the other weights with two axes belong to a token, a position, a segment, a hash or a place."""
+    model = model_of(name)
+    kept = kept_quantities(TrainingConfig(optimizer="muon"), dict(model.named_parameters()))
+    linear = {f"{name}.weight" for name, module in model.named_modules() if isinstance(module, nn.Linear)}
+    assert {name for name, quantities in kept.items() if "momentum" in quantities} == linear
 
 
 def test_orthogonalised_matrices_keep_their_directions_and_have_singular_values_near_one() -> None:

@@ -266,6 +266,15 @@ def test_a_checkpoint_of_another_model_or_average_is_refused(tmp_path: Path) -> 
         trainer_of(prepared(tmp_path, "averaged")).restore(checkpoint)
 
 
+@pytest.mark.parametrize(("before", "after"), [("adam", "muon"), ("muon", "adam"), ("sgd", "adam")])
+def test_a_checkpoint_of_another_optimiser_is_refused(tmp_path: Path, before: str, after: str) -> None:
+    keys = {"training__max_steps": 1, "training__average": "none"}
+    trainer_of(prepared(tmp_path, training__optimizer=before, **keys)).run()
+    checkpoint = load_checkpoint(list_checkpoints(tmp_path / "run" / "checkpoints")[-1])
+    with pytest.raises(UsageError, match=f'not written with training.optimizer = "{after}".*--init'):
+        trainer_of(prepared(tmp_path, "other", training__optimizer=after, **keys)).restore(checkpoint)
+
+
 def test_bfloat16_trains_and_keeps_float32_weights(tmp_path: Path) -> None:
     trainer = trainer_of(prepared(tmp_path, training__precision="bfloat16", training__max_steps=30))
     trainer.run()

@@ -130,8 +130,19 @@ def _groups(config: TrainingConfig, parameters: Mapping[str, Tensor]) -> list[_G
 
 
 def _is_hidden(name: str, weight: Tensor) -> bool:
-    """Whether it is a matrix, and not of an embedding or of the output."""
-    return weight.dim() == 2 and "embedding" not in name and not name.startswith("head.")
+    """Whether it is the matrix of a linear layer, and not of an embedding or of the output.
+
+    Tables (of positions, segments, hashed n-grams) and kernels have rows that are not the outputs of such a layer.
+    """
+    is_matrix = weight.dim() == 2 and name.endswith(".weight")
+    return is_matrix and "embedding" not in name and not name.startswith("head.")
+
+
+def kept_quantities(config: TrainingConfig, parameters: Mapping[str, Tensor]) -> dict[str, set[str]]:
+    """What the optimiser remembers of each weight once it has moved it."""
+    moments: set[str] = set() if config.optimizer == "sgd" else {"step", "exp_avg", "exp_avg_sq"}
+    groups = _groups(config, parameters)
+    return {name: {"momentum"} if group.hidden else moments for group in groups for name in group.names}
 
 
 def optimised_names(config: TrainingConfig, parameters: Mapping[str, Tensor]) -> list[str]:

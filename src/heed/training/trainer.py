@@ -47,7 +47,7 @@ from heed.training.config import TrainingConfig
 from heed.training.gradients import GradientAccumulator
 from heed.training.layers import trained_names
 from heed.training.metrics_log import MetricsLog, Window, bar_fields, validation_event
-from heed.training.optimizers import build_optimizer, clip_gradients, optimised_names
+from heed.training.optimizers import build_optimizer, clip_gradients, kept_quantities, optimised_names
 from heed.training.progress import Progress
 from heed.training.ranks import ALONE, Ranks
 from heed.training.schedules import SCHEDULES
@@ -361,10 +361,11 @@ class Trainer:
         return optimised_names(self.config, self.weights.master)
 
     def restore(self, checkpoint: Checkpoint) -> None:
-        """Continue from a checkpoint. Raises UsageError if it belongs to another model or has no such average."""
+        """Continue from a checkpoint. Raises UsageError if it is of another model, optimiser or average."""
         master = self.weights.master
         if shapes_of(master) != shapes_of(checkpoint.weights):
             raise other_model()
+        self._require_same_optimizer(checkpoint)
         self.weights.load(checkpoint.weights)
         load_optimizer_tensors(self.optimizer, {name: master[name] for name in self._optimised}, checkpoint.optimizer)
         if self.average is not None:
@@ -380,6 +381,20 @@ class Trainer:
         self.progress = checkpoint.progress
         if self.progress.best_on_schedule is None and self.progress.num_validations:  # written by an older version
             self.progress.best_on_schedule = self.progress.best_score
+
+    def _require_same_optimizer(self, checkpoint: Checkpoint) -> None:
+        found: dict[str, set[str]] = {}
+        for key in checkpoint.optimizer:
+            name, quantity = key.rsplit("/", 1)
+            found.setdefault(name, set()).add(quantity)
+        kept = kept_quantities(self.config, self.weights.master)
+        has_moved = checkpoint.progress.step > checkpoint.progress.skipped_in_a_row
+        is_missing = has_moved and not found and any(kept.values())
+        if is_missing or any(kept[name] != quantities for name, quantities in found.items()):
+            raise UsageError(
+                f'the checkpoint was not written with training.optimizer = "{self.config.optimizer}". Undo the change '
+                f"of recipe.toml, or start a new run from these weights with --init {self.folder}."
+            )
 
 
 def _relative_length(batches: Sequence[TrainingBatch]) -> float:
