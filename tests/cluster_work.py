@@ -75,7 +75,7 @@ def slow_translation(run: Path, seconds: float, begun: Path) -> Callable[..., Ma
     from heed.decoding.options import SearchOptions
     from heed.tasks import open_without_pytorch
 
-    loaded = open_without_pytorch(run, None, "float32", "auto", 1)
+    loaded = open_without_pytorch("translate", run, None, "float32", "auto", 1)
     assert loaded is not None
     translator, options = loaded.line_translator(with_tokens=False), SearchOptions(beam_size=2, guard=False)
 

@@ -228,7 +228,7 @@ OPENERS = {
         "open": "translations in a folder of their own", "read_bytes": "the same", "atomic_write": "the same",
     },
     "heed.tasks.translation.corrections": {"atomic_write": "training data in a folder of its own"},
-    "heed.tasks.translation.converted": {"atomic_write": "settings in a new converted model"},
+    "heed.export.converted_run": {"atomic_write": "settings in a new converted model"},
     "heed.inspect.page_file": {"read_text": "a file of the package"},
     "heed.serve.auth": {"read_text": "keys that the user names"},
     "heed.serve.apis.operations": {"read_bytes": "a file of the package"},

@@ -105,7 +105,7 @@ def test_pytorch_next_to_the_engine_computes_with_one_thread(run: Path, monkeypa
         assert Compute().load(run).engine is not None
         assert torch.get_num_threads() == 1
         torch.set_num_threads(2)
-        converted = open_without_pytorch(run, None, "float32", "auto", 0)
+        converted = open_without_pytorch("translate", run, None, "float32", "auto", 0)
         converted.word_links([("ba ce", "ba ce")])
         assert torch.get_num_threads() == 1
     finally:
@@ -199,6 +199,32 @@ def test_generating_prints_the_same_with_both_engines(speaker: Path, bigram: Pat
     assert json.loads(call("info", bigram, "--json").out)["engine"] == "PyTorch"
 
 
+GREEDY = ("--beam", "1", "--max-tokens", "12", "--json")
+
+
+def test_generating_greedily_does_not_import_pytorch(speaker: Path) -> None:
+    expected = call("generate", speaker, "--prompt", "the", "--prompt", "sees", *GREEDY, "--engine", "torch").lines
+    done = call_without_pytorch("generate", speaker, "--prompt", "the", "--prompt", "sees", *GREEDY)
+    for ours, theirs in zip(map(json.loads, done.lines), map(json.loads, expected), strict=True):
+        assert ours["tokens"][0]["log_prob"] == pytest.approx(theirs["tokens"][0]["log_prob"], abs=1e-4)
+        assert [token["piece"] for token in ours["tokens"]] == [token["piece"] for token in theirs["tokens"]]
+        assert (ours["prompt"], ours["text"]) == (theirs["prompt"], theirs["text"])
+
+
+def test_what_ctranslate2_does_not_search_is_generated_as_before(speaker: Path, tmp_path: Path) -> None:
+    run = Path(shutil.copytree(speaker, tmp_path / "run"))
+    for flags in (("--stop", "e"), ("--prompt", "the dog sees the " * 20), ("--precision", "bfloat16"), ("--stream",)):
+        words = ("generate", run, "--prompt", "the", *GREEDY[:-1], *flags)
+        assert call(*words).out == call(*words, "--engine", "torch").out
+    expected = call("generate", run, *GREEDY).out
+    assert call("translate", run, stdin="the\n").code == 2
+    recipe = run / "recipe.toml"
+    recipe.write_text(recipe.read_text() + "\n")
+    assert open_without_pytorch("generate", speaker, None, "float32", "auto", 1) is not None
+    assert open_without_pytorch("generate", run, None, "float32", "auto", 1) is None
+    assert call("generate", run, *GREEDY).out == expected
+
+
 def test_an_exported_language_model_is_compared_with_ctranslate2(speaker: Path, tmp_path: Path) -> None:
     result = call("export", speaker, "--to", "ctranslate2", "--out", tmp_path / "out")
     assert "verified with ctranslate2" in result.err, result.err
@@ -246,32 +272,32 @@ def test_tags_are_moved_by_attention_with_either_engine(run: Path, tmp_path: Pat
 
 
 def test_a_converted_model_is_not_used_after_the_recipe_was_edited(run: Path) -> None:
-    assert open_without_pytorch(run, None, "float32", "auto", 1) is not None
-    assert open_without_pytorch(run, None, "bfloat16", "auto", 1) is None
+    assert open_without_pytorch("translate", run, None, "float32", "auto", 1) is not None
+    assert open_without_pytorch("translate", run, None, "bfloat16", "auto", 1) is None
     recipe = run / "recipe.toml"
     recipe.write_text(recipe.read_text().replace("beam_size = 2", "beam_size = 3"))
-    assert open_without_pytorch(run, None, "float32", "auto", 1) is None
+    assert open_without_pytorch("translate", run, None, "float32", "auto", 1) is None
 
 
 @pytest.mark.parametrize("name", ["", "heed.json", "translator.json", "model.bin"])
 def test_a_conversion_that_leads_out_of_the_run_folder_is_not_used(run: Path, tmp_path: Path, name: str) -> None:
     (run / FOLDER / name).rename(tmp_path / "elsewhere")
     (run / FOLDER / name).symlink_to(tmp_path / "elsewhere")
-    assert open_without_pytorch(run, None, "float32", "auto", 1) is None
+    assert open_without_pytorch("translate", run, None, "float32", "auto", 1) is None
 
 
 @pytest.mark.parametrize("name", ["heed.json", "translator.json", "model.bin"])
 def test_a_pipe_in_a_conversion_does_not_hang(run: Path, name: str) -> None:
     (run / FOLDER / name).unlink()
     os.mkfifo(run / FOLDER / name)
-    assert open_without_pytorch(run, None, "float32", "auto", 1) is None
+    assert open_without_pytorch("translate", run, None, "float32", "auto", 1) is None
 
 
 @pytest.mark.parametrize("name", ["heed.json", "translator.json"])
 def test_a_description_of_a_conversion_that_is_too_large_is_not_read(run: Path, name: str) -> None:
     content = (run / FOLDER / name).read_bytes()
     (run / FOLDER / name).write_bytes(content + b" " * SMALL)
-    assert open_without_pytorch(run, None, "float32", "auto", 1) is None
+    assert open_without_pytorch("translate", run, None, "float32", "auto", 1) is None
 
 
 def test_an_edited_recipe_is_warned_of_once(run: Path) -> None:

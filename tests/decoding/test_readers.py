@@ -16,7 +16,7 @@ from heed.decoding import scoring
 from heed.decoding.scoring import LineReader, Reader, StreamReader, TextScorer, WindowReader, make_reader
 from heed.nn.contract import Vocabularies
 from heed.text.normalise import Normaliser
-from heed.text.tokenizers import TokenizerConfig, encode_ended, train_tokenizer
+from heed.text.tokenizers import TextAs, TokenizerConfig, encode_ended, train_tokenizer
 
 CPU = torch.device("cpu")
 LINES = text(30, seed=5)
@@ -64,7 +64,7 @@ def begin_of_window(context: int, stride: int) -> Callable[[TextStream, int], in
 )
 def test_each_token_has_its_probability_given_the_context_of_the_signature(
     model: TinyRecurrent, stream: TextStream, monkeypatch: pytest.MonkeyPatch,
-    text_as: scoring.TextAs, context: int, stride: int, first: Callable[[TextStream, int], int], signature: str,
+    text_as: TextAs, context: int, stride: int, first: Callable[[TextStream, int], int], signature: str,
 ) -> None:  # fmt: skip
     monkeypatch.setattr(scoring, "SEGMENT", 11)
     monkeypatch.setattr(scoring, "MAX_SCORED_POSITIONS", 40)

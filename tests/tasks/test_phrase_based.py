@@ -265,7 +265,7 @@ def test_it_translates_without_importing_pytorch(run: Path, tmp_path: Path) -> N
 
 
 def test_opened_without_pytorch_it_translates_as_when_it_is_opened_in_full(run: Path) -> None:
-    opened, loaded = open_without_pytorch(run, None, "float32", "auto", 1), heed.load(run)
+    opened, loaded = open_without_pytorch("translate", run, None, "float32", "auto", 1), heed.load(run)
     sources, options = [src for src, _ in pairs(20, seed=3)], SearchOptions(beam_size=10, nbest=3)
     assert opened.line_translator(True).translate(sources, options) == loaded.hypotheses(sources, options)
     assert opened.decoding == loaded.decoding
@@ -276,13 +276,13 @@ def test_opened_without_pytorch_it_translates_as_when_it_is_opened_in_full(run: 
 @pytest.mark.parametrize("file", ["recipe.toml", "model.safetensors", "tokenizer.json"])
 def test_a_changed_run_is_opened_in_full(run: Path, tmp_path: Path, file: str) -> None:
     copy = Path(shutil.copytree(run, tmp_path / "run"))
-    assert open_without_pytorch(copy, None, "float32", "auto", 1) is not None
-    assert open_without_pytorch(copy, None, "float32", "ctranslate2", 1) is None
+    assert open_without_pytorch("translate", copy, None, "float32", "auto", 1) is not None
+    assert open_without_pytorch("translate", copy, None, "float32", "ctranslate2", 1) is None
     content = (copy / file).read_bytes()
     (copy / file).write_bytes(content[:-2] + bytes([content[-2] ^ 1]) + content[-1:])
-    assert open_without_pytorch(copy, None, "float32", "auto", 1) is None
+    assert open_without_pytorch("translate", copy, None, "float32", "auto", 1) is None
     (copy / file).unlink()
-    assert open_without_pytorch(copy, None, "float32", "auto", 1) is None
+    assert open_without_pytorch("translate", copy, None, "float32", "auto", 1) is None
 
 
 def test_outputs_have_links_and_a_score_and_no_probabilities_of_tokens(run: Path) -> None:

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,6 +14,9 @@ from heed.cli.flags import flags_given
 from heed.cli.options import BadBytes, Compute, Engine, Ensemble, Json, Quiet, RunFolder
 from heed.core.environment import is_terminal
 from heed.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from heed.decoding.options import SearchOptions
 
 
 @dataclass(frozen=True)
@@ -88,14 +91,23 @@ def generate(
     _check(prompts, sampling, limits)
     if stream and (json_lines or prompts.samples > 1 or limits.beam > 1):
         raise UsageError("--stream prints a single text: leave out --json, --samples and --beam.")
-    loaded = compute.load(run, ensemble=ensemble or (), engine=engine or "auto")
-    loaded.require("generate")
-    options = loaded.run.recipe.decoding.of_text(
-        sample=limits.beam == 0, beam_size=limits.beam or 1, nbest=prompts.samples, max_tokens=limits.max_tokens,
-        seed=limits.seed, stop=tuple(limits.stop) if limits.stop else None, **vars(sampling),
-    )  # fmt: skip
+
+    def options_of(loaded: Any) -> SearchOptions:
+        options: SearchOptions = loaded.decoding.of_text(
+            sample=limits.beam == 0, beam_size=limits.beam or 1, nbest=prompts.samples, max_tokens=limits.max_tokens,
+            seed=limits.seed, stop=tuple(limits.stop) if limits.stop else None, **vars(sampling),
+        )  # fmt: skip
+        return options
+
+    show = (stream or is_terminal(sys.stdout)) and max(limits.beam, prompts.samples) == 1 and not json_lines
+    loaded = None
+    if limits.beam == 1 and not (show or ensemble):
+        loaded = compute.open_without_pytorch("generate", run, engine)
+    if loaded is None or not loaded.engine.can_search(options_of(loaded)):
+        loaded = compute.load(run, ensemble=ensemble or (), engine=engine or "auto")
+        loaded.require("generate")
+    options = options_of(loaded)
     output = TextOutput(loaded, options, json_lines)
-    show = (stream or is_terminal(sys.stdout)) and options.width == 1 and not json_lines
     for group in prompts.read(errors):
         if show:
             output.show(group)

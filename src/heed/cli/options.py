@@ -99,6 +99,14 @@ class Compute:
             use_threads(faster_threads(predictor.run.blank_model, self.threads or num_threads()))
         return predictor
 
+    def open_without_pytorch(self, ability: str, folder: Path, engine: str | None, tag: str | None = None) -> Any:
+        """Open a run for this use without PyTorch, whose import takes seconds; None if it must be opened in full."""
+        from heed.tasks import open_without_pytorch
+
+        if self.device != "cpu":
+            return None
+        return open_without_pytorch(ability, folder, tag, self.precision, engine or "auto", self.threads)
+
     def open_run(self, folder: Path, **combined: Any) -> Predictor:
         """Open a run folder, and leave the number of threads as it is."""
         import heed

@@ -114,7 +114,7 @@ class TextOutput:
             self.num_prompts += 1
 
     def _separate(self) -> None:
-        if self.num_texts and self.loaded.run.recipe.data.text_as != "lines":
+        if self.num_texts and self.loaded.data.text_as != "lines":
             write_line(SEPARATOR)
         self.num_texts += 1
 

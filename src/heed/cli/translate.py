@@ -95,11 +95,8 @@ def load_translator(run: Path, combination: CombinationFlags, compute: Compute, 
 
     Raises UsageError for a run that is not a translator.
     """
-    from heed.tasks import open_without_pytorch
-
-    if not (needs_pytorch or combination.ensemble) and compute.device == "cpu":
-        engine = combination.engine or "auto"
-        opened = open_without_pytorch(run, combination.tag, compute.precision, engine, compute.threads)
+    if not (needs_pytorch or combination.ensemble):
+        opened = compute.open_without_pytorch("translate", run, combination.engine, combination.tag)
         if opened is not None:
             return opened
     loaded = compute.load(run, **given(combination))

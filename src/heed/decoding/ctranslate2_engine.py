@@ -106,6 +106,10 @@ class Conversion(Config):
         is_of_weights = _has_digests(weights.parent, {weights.name: self.weights})
         return is_of_weights and self.vocabularies == _digests(vocabularies)
 
+    def is_usable(self, weights: Path, vocabularies: Sequence[Vocabulary]) -> bool:
+        """Whether it may be used in place of the weights of its run folder."""
+        return self.is_of(weights, vocabularies) and self.is_intact(weights.parent / FOLDER)
+
     def is_intact(self, folder: Path) -> bool:
         """Whether the files are those that were written."""
         return _has_digests(folder, self.files)

@@ -14,7 +14,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Self
 
-from heed.core.errors import DataError
+from heed.core.errors import DataError, UsageError
 from heed.decoding.detokenizer import Detokenizer
 from heed.decoding.hypothesis import Hypothesis, single_spaced
 from heed.decoding.options import Constraints, Request, SearchOptions
@@ -69,6 +69,25 @@ class LineTranslator:
         return [
             hypotheses[request] if request.source else Hypothesis((), 0.0, 0.0, text=line)
             for line, request in zip(lines, requests, strict=True)
+        ]
+
+    def generate(self, prompts: Sequence[str], options: SearchOptions, first: int = 0) -> list[list[Hypothesis]]:
+        """Continuations of each prompt, with texts that can be appended to it.
+
+        Sampling returns `options.nbest` of them; a beam may return fewer, since it returns each text once. `first`: the
+        number of earlier prompts, since each prompt has its own random stream. Raises UsageError for a beam search over
+        text without ends.
+        """
+        if self.detokenizer.line_end not in (None, "eos") and not options.sample and options.width > 1:
+            raise UsageError(
+                "beam search needs a model of texts that end, which this is not: use sampling or a beam size of 1."
+            )
+        requests = [self.prompt_request(prompt, draw) for draw, prompt in enumerate(prompts, start=first)]
+        best = self._searcher(requests, options)
+        ranked = [[replace(best[request], alternatives=()), *best[request].alternatives] for request in requests]
+        return [
+            [self.detokenizer.continuation(prompt, hypothesis) for hypothesis in hypotheses]
+            for prompt, hypotheses in zip(prompts, ranked, strict=True)
         ]
 
     def _best(self, distinct: Iterable[Request], options: SearchOptions) -> dict[Request, Hypothesis]:
@@ -158,6 +177,10 @@ class LineTranslator:
             Request(ids, tuple(prefix), tuple(dict.fromkeys(texts)), tuple(zip(own.sources, texts, strict=False)))
             for ids, prefix, texts, own in zip(sources, prefixes, terms, constraints, strict=True)
         ]
+
+    def prompt_request(self, prompt: str, draw: int = 0) -> Request:
+        """A request to a language model. `draw`: the number of this sample among those of the same prompt."""
+        return Request((), tuple(self.detokenizer.encode_prompt(prompt, self.normaliser)), draw=draw)
 
     def require_allowed(self, banned: tuple[str, ...], required: Iterable[str]) -> None:
         """Raises UsageError for a required text that contains a banned phrase."""

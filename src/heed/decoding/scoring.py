@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Literal, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 import numpy as np
 import torch
@@ -29,12 +29,10 @@ from heed.metrics.likelihood import TextLikelihood
 from heed.nn.contract import Autoregressive, Source, State
 from heed.nn.device import is_out_of_memory
 from heed.text.normalise import Normaliser
-from heed.text.tokenizers import LineEnd, Tokenizer, encode_ended
+from heed.text.tokenizers import LineEnd, TextAs, Tokenizer, encode_ended
 from heed.text.vocabulary import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 
 LogProbs = NDArray[np.float64]
-TextAs = Literal["lines", "stream", "windows"]
-"""The context of a token: its line; everything before it; or a window of a fixed number of tokens."""
 
 MAX_POSITIONS = 64_000
 """Rows × longest row of one search: long lines come in smaller batches."""

@@ -10,7 +10,6 @@ from dataclasses import replace
 
 import torch
 
-from heed.core.errors import UsageError
 from heed.data.batch import collate
 from heed.decoding.beam import Watch
 from heed.decoding.detokenizer import TextStreamer
@@ -44,25 +43,6 @@ class ModelTranslator(LineTranslator):
         self.device = device or torch.device("cpu")
         self.factory = SearchFactory(self.detokenizer, self.device, normaliser)
         self.make_source: MakeSource | None = None if src_tokenizer is None else token_source
-
-    def generate(self, prompts: Sequence[str], options: SearchOptions, first: int = 0) -> list[list[Hypothesis]]:
-        """Continuations of each prompt, with texts that can be appended to it.
-
-        Sampling returns `options.nbest` of them; a beam may return fewer, since it returns each text once. `first`: the
-        number of earlier prompts, since each prompt has its own random stream. Raises UsageError for a beam search over
-        text without ends.
-        """
-        if self.detokenizer.line_end not in (None, "eos") and not options.sample and options.width > 1:
-            raise UsageError(
-                "beam search needs a model of texts that end, which this is not: use sampling or a beam size of 1."
-            )
-        requests = [self.prompt_request(prompt, draw) for draw, prompt in enumerate(prompts, start=first)]
-        best = self._searcher(requests, options)
-        ranked = [[replace(best[request], alternatives=()), *best[request].alternatives] for request in requests]
-        return [
-            [self.detokenizer.continuation(prompt, hypothesis) for hypothesis in hypotheses]
-            for prompt, hypotheses in zip(prompts, ranked, strict=True)
-        ]
 
     def stream(self, prompt: str, options: SearchOptions, draw: int = 0) -> Iterator[str]:
         """The continuation of a prompt piece by piece; joined, it equals number `draw` of `generate`.
@@ -107,10 +87,6 @@ class ModelTranslator(LineTranslator):
         return self._search(self.requests([line], None), options, watch)[0]
 
     # --- requests and searches ---------------------------------------------------------------------------
-
-    def prompt_request(self, prompt: str, draw: int = 0) -> Request:
-        """A request to a language model. `draw`: the number of this sample among those of the same prompt."""
-        return Request((), tuple(self.detokenizer.encode_prompt(prompt, self.normaliser)), draw=draw)
 
     def search_in_batches(self, requests: Sequence[Request], options: SearchOptions) -> dict[Request, Hypothesis]:
         """The best hypothesis of each request; requests with tensors of the same shapes are searched together."""

@@ -112,11 +112,8 @@ def is_convertible(run: Run) -> bool:
 
 def usable_conversion(run: Run) -> Conversion | None:
     """The description of the converted model in a run folder; None without one that is whole and of its weights."""
-    folder = run.folder / FOLDER
-    conversion = Conversion.read(folder)
-    if conversion and conversion.is_of(run.folder / WEIGHTS, _vocabularies(run)) and conversion.is_intact(folder):
-        return conversion
-    return None
+    conversion = Conversion.read(run.folder / FOLDER)
+    return conversion if conversion and conversion.is_usable(run.folder / WEIGHTS, _vocabularies(run)) else None
 
 
 def open_engine(run: Run, is_possible: bool, needs: str) -> CTranslate2Engine | None:

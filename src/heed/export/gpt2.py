@@ -29,7 +29,6 @@ from heed.core.errors import DataError, MissingInputError, UsageError
 from heed.core.files import atomic_folder, storage_errors
 from heed.core.json_text import parse_json
 from heed.core.weight_file import read_header, require_shapes
-from heed.decoding.scoring import TextAs
 from heed.export.imported_run import write_run
 from heed.models.gpt import Gpt, GptConfig
 from heed.nn.contract import Vocabularies
@@ -42,6 +41,7 @@ from heed.text.tokenizers import (
     MAX_BYTES,
     TOKENIZERS,
     LineEnd,
+    TextAs,
     Tokenizer,
     TokenizerConfig,
     load_tokenizer,

@@ -39,18 +39,23 @@ def task_type(name: str) -> type[Task]:
     return imported
 
 
-WITHOUT_PYTORCH = (
-    "heed.tasks.translation.converted:open_converted", "heed.tasks.translation.deriving_run:open_deriving",
-)  # fmt: skip
-"""What opens runs without PyTorch: those whose model was converted, and those whose model counts."""
+WITHOUT_PYTORCH = {
+    "translate": (
+        "heed.tasks.translation.converted:open_converted", "heed.tasks.translation.deriving_run:open_deriving",
+    ),
+    "generate": ("heed.tasks.language_model.converted:open_converted",),
+}  # fmt: skip
+"""What opens runs with an ability without PyTorch: those whose model was converted, and those whose model counts."""
 
 
-def open_without_pytorch(folder: Path, tag: str | None, precision: str, engine: str, num_workers: int) -> Any:
-    """Return a run that is ready for use without PyTorch, or None if it must be opened in full.
+def open_without_pytorch(
+    ability: str, folder: Path, tag: str | None, precision: str, engine: str, num_workers: int
+) -> Any:
+    """Return a run that is ready for this use without PyTorch, or None if it must be opened in full.
 
-    The arguments are those of `heed.load`.
+    The other arguments are those of `heed.load`.
     """
-    for place in WITHOUT_PYTORCH:
+    for place in WITHOUT_PYTORCH[ability]:
         if (opened := _imported(place)(folder, tag, precision, engine, num_workers)) is not None:
             return opened
     return None

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pydantic import model_validator
 
-from heed.decoding.scoring import TextAs
+from heed.decoding.detokenizer import Detokenizer
 from heed.tasks.data import DataConfig
-from heed.text.tokenizers import LineEnd, Tokenizer
+from heed.text.tokenizers import LineEnd, TextAs, Tokenizer
 from heed.text.tokenizers.backward import Backward
 
 
@@ -39,6 +39,10 @@ class TextData(DataConfig):
         if self.text_as != "lines" and self.backward:
             raise ValueError('data.backward needs data.text_as = "lines"')
         return self
+
+    def detokenizer(self, tokenizer: Tokenizer) -> Detokenizer:
+        """Prompts to tokens, and tokens to text."""
+        return Detokenizer(tokenizer, None if self.text_as == "lines" else self.line_end)
 
     def reading(self, tokenizer: Tokenizer) -> Tokenizer:
         """The tokenizer in the direction in which the text is read."""

@@ -23,6 +23,7 @@ from heed.report.validation import measured
 from heed.run import Run
 from heed.tasks.embedding import TokenAttention, TokenVectors, generator_attention, generator_vectors
 from heed.tasks.generation import combined_model, require_vocabularies
+from heed.tasks.language_model.converted import write_settings
 from heed.tasks.language_model.data import TextData
 from heed.tasks.language_model.dynamic_evaluation import DynamicOptions, DynamicReader
 from heed.tasks.predictor import ALONE, Combination, Predictor
@@ -51,6 +52,11 @@ class LanguageModelPredictor(Predictor):
         """The run's `[data]` table."""
         return cast(TextData, self.run.recipe.data)
 
+    @property
+    def decoding(self) -> SearchOptions:
+        """The run's `[decoding]` table."""
+        return self.run.recipe.decoding
+
     # --- public methods ---------------------------------------------------------------------------------
 
     def generate(self, prompt: str = "", options: SearchOptions | None = None) -> list[str]:
@@ -62,7 +68,7 @@ class LanguageModelPredictor(Predictor):
         if self.data.backward:
             raise UsageError(f"{self.run.folder} reads text from its end (data.backward), so it continues no text.")
         if options is None:
-            options = self.run.recipe.decoding.of_text(sample=True)
+            options = self.decoding.of_text(sample=True)
         elif not options.max_tokens:
             options = options.model_copy(update={"max_tokens": max(USUAL_LENGTH, options.min_tokens)})
         return self.translator.generate([prompt], options)[0]
@@ -105,6 +111,7 @@ class LanguageModelPredictor(Predictor):
     def convert(self) -> None:
         if is_convertible(self.run):
             convert(self.run)
+            write_settings(self.run.folder, self.data, self.decoding)
 
     @cached_property
     def engine(self) -> Engine | None:
@@ -114,7 +121,7 @@ class LanguageModelPredictor(Predictor):
     @property
     def detokenizer(self) -> Detokenizer:
         """Prompts to tokens, and tokens to text."""
-        return Detokenizer(self.run.tokenizers["tgt"], None if self.data.text_as == "lines" else self.data.line_end)
+        return self.data.detokenizer(self.run.tokenizers["tgt"])
 
     @cached_property
     def translator(self) -> ModelTranslator:

@@ -37,8 +37,8 @@ from heed.text.tokenizers.wordpiece import WordPiece
 from heed.text.vocabulary import Vocabulary
 
 __all__ = [
-    "MAX_BYTES", "SPELLED", "TOKENIZERS", "LineEnd", "Tokenizer", "TokenizerConfig", "encode_ended", "load_from_run",
-    "load_tokenizer", "load_tokenizers", "parse_tokenizer", "require_trainable", "save", "save_in_run",
+    "MAX_BYTES", "SPELLED", "TOKENIZERS", "LineEnd", "TextAs", "Tokenizer", "TokenizerConfig", "encode_ended",
+    "load_from_run", "load_tokenizer", "load_tokenizers", "parse_tokenizer", "require_trainable", "save", "save_in_run",
     "train_tokenizer",
 ]  # fmt: skip
 
@@ -162,6 +162,9 @@ def _kind(document: object) -> str:
             return "wordpiece"
     raise DataError("not a tokenizer of a kind that heed reads.")
 
+
+TextAs = Literal["lines", "stream", "windows"]
+"""The context of a token in a language model: its line; everything before it; or a window of fixed size."""
 
 LineEnd = Literal["eos", "newline", "none"]
 """Prediction of a language model after each line: the end-of-sentence token, a line break, or nothing."""
