@@ -39,6 +39,7 @@ MEASURED = (
     MeasuredCorpus("short sentences, English to Vietnamese", 7_239, 35, 30.0, 31.3),
     MeasuredCorpus("captions, English to German", 7_000, 71, 29.3, 31.0),
     MeasuredCorpus("talks, German to English", 8_627, 110, 12.4, 19.2),
+    MeasuredCorpus("short sentences, English to French", 10_000, 36, 26.2, 29.8),
     MeasuredCorpus("captions, English to German", 29_000, 71, 40.7, 36.8),
     MeasuredCorpus("news, English to Swahili", 30_782, 124, 12.4, 20.3),
     MeasuredCorpus("short sentences, English to Japanese", 50_000, 33, 38.9, 32.5),
