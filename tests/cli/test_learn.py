@@ -88,7 +88,7 @@ def test_corrections_are_a_quarter_of_an_epoch_and_old_pairs_are_drawn_without_t
     [part] = table["parts"]
     assert part["repeat"] == max(1, round(len(replayed) / 3 / len(lesson.learned)))
     old = [(*row, "") for row in zip(replayed, lines(tmp_path / "a", "replay.tgt"), strict=True)]
-    monkeypatch.setattr(corrections, "_old_pairs", lambda *_: reversed(old))
+    monkeypatch.setattr(corrections, "old_pairs", lambda *_: reversed(old))
     lesson.write(tmp_path / "b", data, translator, seed=1)
     assert lines(tmp_path / "b", "replay.src") == replayed
 

@@ -126,7 +126,7 @@ def _translated(
     if predictor.not_usable:
         warn(f"{first}: {predictor.not_usable}.", options.quiet)
     beam = search_options(predictor.run.recipe.decoding, {**PLAIN, **given(search)})
-    recipe, keys = _student(predictor.run, keys)
+    recipe, keys = recipe_like(predictor.run, keys)
     plan = _plan(recipe, keys, options, first)
     if differs_in_depth(predictor.run, plan.recipe):
         options = replace(options, init=first)
@@ -142,8 +142,8 @@ def _translated(
     return recipe, {**keys, **parts}, options
 
 
-def _student(teacher: Run, keys: dict[str, object]) -> tuple[Path | None, dict[str, object]]:
-    """The student's recipe, if that is its teacher's, and the keys that override it.
+def recipe_like(teacher: Run, keys: dict[str, object]) -> tuple[Path | None, dict[str, object]]:
+    """The recipe of a run like another one, the teacher, and the keys that override it.
 
     For another kind of model, and for a teacher that was fine-tuned, whose learning rate suits nothing else, heed
     chooses the settings of the training.

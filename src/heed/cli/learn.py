@@ -15,7 +15,6 @@ from heed.core.errors import UsageError
 from heed.core.progress import message
 
 if TYPE_CHECKING:
-    from heed.evaluation.evaluation import Evaluation
     from heed.run import Run
 
 Words = Annotated[list[str], typer.Argument(metavar="RUN", help="The translator that was corrected.")]
@@ -97,29 +96,20 @@ def _run_of(words: list[str]) -> tuple[Path, list[str]]:
 
 def _judge(old: Run, new: Run, lesson: Any, quiet: bool) -> None:
     """Compare both models, say which one to use, and exit with `NOT_BETTER` if it is the old one."""
+    from heed.evaluation.outputs import compare_runs, score_changes
+    from heed.evaluation.test_set import HeldOut
     from heed.tasks.prepare import read_valid
 
     tests = {"corrections": list(lesson.judged_by), "validation": list(read_valid(old.folder))}
-    compared = {name: _compared(old, new, name, rows) for name, rows in tests.items()}
+    compared = {
+        name: compare_runs(old, new, HeldOut((f"{name}.src", f"{name}.tgt"), rows), MEASURED)
+        for name, rows in tests.items()
+    }
     for name, (before, after) in compared.items():
-        scores = ", ".join(
-            f"{after.scores[m].name} {before.scores[m].value:.1f} → {after.scores[m].value:.1f}" for m in MEASURED
-        )
-        message(f"{name}, {len(tests[name]):,} lines: {scores}", quiet)
+        message(f"{name}, {len(tests[name]):,} lines: {score_changes(before, after)}", quiet)
     decision = lesson.decide(*(after.against_first for _, after in compared.values()))
     if decision.accepted:
         message(f"{new.folder} is better: {decision.reason}", quiet)
         return
     message(f"{old.folder} stays: {decision.reason}")
     raise typer.Exit(NOT_BETTER)
-
-
-def _compared(old: Run, new: Run, name: str, rows: list[Any]) -> tuple[Evaluation, Evaluation]:
-    """The scores of both models on some pairs, those of the new one with tests against the old one."""
-    from heed.evaluation.outputs import evaluate_outputs, translated
-    from heed.evaluation.test_set import HeldOut
-
-    test = HeldOut((f"{name}.src", f"{name}.tgt"), rows)
-    systems = [translated(run, test, run.recipe.decoding, quiet=True) for run in (old, new)]
-    before, after = evaluate_outputs(test, systems, old.predictor.languages[1] or None, metrics=MEASURED)
-    return before, after

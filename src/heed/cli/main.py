@@ -29,6 +29,7 @@ from heed.cli import (
     embed,
     evaluate,
     generate,
+    improve,
     info,
     inspect,
     learn,
@@ -84,6 +85,7 @@ add_verb(app, "train", train.train, has_recipe_keys=True)
 add_verb(app, "demo", demo.demo)
 add_verb(app, "distill", distill.distill, has_recipe_keys=True)
 add_verb(app, "learn", learn.learn, has_recipe_keys=True)
+add_verb(app, "improve", improve.improve)
 add_verb(app, "translate", translate.translate, has_recipe_keys=True)
 add_verb(app, "translate-file", translate_file.translate_file, has_recipe_keys=True)
 add_verb(app, "generate", generate.generate)

@@ -150,6 +150,21 @@ def evaluate_outputs(
     return evaluations
 
 
+def compare_runs(old: Run, new: Run, test: HeldOut, metrics: Sequence[str]) -> tuple[Evaluation, Evaluation]:
+    """The scores of two translators, each with its recipe's search, and tests of the new one against the old one."""
+    systems = [translated(run, test, run.recipe.decoding, quiet=True) for run in (old, new)]
+    language, tokenised = old.predictor.languages[1] or None, old.recipe.data.tokenised
+    before, after = evaluate_outputs(test, systems, language, metrics=metrics, tokenised=tokenised)
+    return before, after
+
+
+def score_changes(before: Evaluation, after: Evaluation) -> str:
+    """`BLEU 38.4 → 39.1, chrF2 61.0 → 61.4`."""
+    return ", ".join(
+        f"{score.name} {score.value:.1f} → {after.scores[name].value:.1f}" for name, score in before.scores.items()
+    )
+
+
 def _composed(line: str) -> str:
     return unicodedata.normalize("NFC", line)
 

@@ -41,6 +41,14 @@ def read_analysis(run: Run, step: int) -> dict[str, Any]:
         return {}
 
 
+def add_section(run: Run, section: str) -> None:
+    """Add a section of Markdown to the saved analysis, which the report repeats."""
+    analysis = parse_json(run.files.read(VALIDATION))
+    analysis["sections"] = [*analysis.get("sections", ()), section]
+    with run.files.write(VALIDATION, "w") as file:
+        json.dump(analysis, file, ensure_ascii=False, indent=1)
+
+
 def analyse(run: Run, quiet: bool = False) -> dict[str, Any]:
     """The task's analysis of the validation data, with the size of the model and the machine."""
     num_parameters = sum(parameter.numel() for parameter in run.model.parameters())

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -341,6 +341,17 @@ class Predictor:
         `overwrite`: replace the translations by other runs, of other text or by another search.
         """
         raise self._cannot("distill")
+
+    def improve(
+        self, out: Path, mono: Mapping[str, Sequence[Path]], reverse: Path | None, load: Callable[[Path], Any],
+        train: Callable[..., None], max_minutes: float | None, quiet: bool = False,
+    ) -> bool:  # fmt: skip
+        """Improve the run with text in one language and its own translations; whether `out` is a better run.
+
+        `mono`: files of text, by side; `reverse`: a run of the other direction; `load` opens a run folder as a
+        predictor; `train(like, keys, folder)` trains a run with the recipe of another one, or with heed's settings.
+        """
+        raise self._cannot("distill", "improving with synthetic pairs")
 
     def lesson(self, corrections: Sequence[tuple[str, str]]) -> Any:
         """Divide corrections, each a source and an output, into those to learn from and those to judge by."""

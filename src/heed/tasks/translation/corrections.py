@@ -62,7 +62,7 @@ class Lesson:
         valid = [*(row for row in read_valid(run) if row[0] not in judged), *self.chosen_by]
         kept_apart = {text for row in (*valid, *self.judged_by) for text in row}
         number = max(LEAST_REPLAY, REPLAY * len(self.learned))
-        replay = list(_sample(_old_pairs(data, kept_apart), number, seed))
+        replay = list(_sample(old_pairs(data, kept_apart), number, seed))
         by_tag = {tag: [row for row in replay if row[2] == tag] for tag in data.tags_used}  # that of `data` first
         names = {tag: f"replay-{place}" if place else "replay" for place, tag in enumerate(by_tag)}
         folder.mkdir(parents=True, exist_ok=True)
@@ -138,7 +138,7 @@ def _named(tag: str) -> str:
     return f"the tag {tag}" if tag else "no tag"
 
 
-def _old_pairs(data: TranslationData, kept_apart: set[str]) -> Iterator[tuple[str, str, str]]:
+def old_pairs(data: TranslationData, kept_apart: set[str]) -> Iterator[tuple[str, str, str]]:
     """The old training pairs with their tags."""
     for part in data.train_parts():
         for src, tgt in filtered_pairs(data, part.files, Counter()):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -35,6 +35,7 @@ from heed.tasks.translation.converted import write_settings
 from heed.tasks.translation.corrections import Lesson, split
 from heed.tasks.translation.data import TranslationData
 from heed.tasks.translation.distillation import Distillation
+from heed.tasks.translation.improving import Improvement, Tools, Train
 from heed.tasks.translation.report import analyse
 from heed.tasks.translation.translating import Translating
 from heed.text.tokenizers import Tokenizer
@@ -162,6 +163,12 @@ class TranslationPredictor(Translating, Predictor):
     ) -> Mapping[str, object]:
         parts = [*data.parts, *Distillation(self, data, folder, options, quiet).run(overwrite)]
         return {"data.parts": [part.model_dump(exclude_defaults=True) for part in parts]}
+
+    def improve(
+        self, out: Path, mono: Mapping[str, Sequence[Path]], reverse: Path | None, load: Callable[[Path], Any],
+        train: Train, max_minutes: float | None, quiet: bool = False,
+    ) -> bool:  # fmt: skip
+        return Improvement(self.run, out, mono, reverse, Tools(load, train), quiet).improve(max_minutes)
 
     def lesson(self, corrections: Sequence[tuple[str, str]]) -> Lesson:
         return split(corrections)

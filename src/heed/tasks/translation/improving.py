@@ -1,0 +1,482 @@
+"""Improving a translator in rounds: synthetic pairs, a new model, and a test on the validation data that decides.
+
+A round has five steps, each of which is done once, however often the work is interrupted:
+
+1. The best translator so far translates the training sources and the text in the source language.
+2. A reverse model is trained on the exchanged pairs. From the second round on it learns from the synthetic pairs, too,
+   and replaces the earlier one if it is better (iterative back-translation, Hoang et al. 2018). A reverse model that
+   the user gives is used in all rounds.
+3. The reverse model translates the training targets and the text in the target language.
+4. A candidate is trained from the beginning on the real and the synthetic pairs, with the recipe of the run.
+5. Both translate the validation data, and the better one is kept.
+
+A round that is not kept is the last one: another would differ from it by chance only.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from shutil import copytree, ignore_patterns
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from heed.core.config import flattened
+from heed.core.errors import DataError, UsageError
+from heed.core.files import atomic_folder, atomic_write, is_debris, sha256_file, sole_writer, storage_errors
+from heed.core.progress import format_minutes, message
+from heed.evaluation.evaluation import Evaluation
+from heed.evaluation.outputs import compare_runs, score_changes
+from heed.evaluation.test_set import HeldOut
+from heed.metrics.significance import Comparison
+from heed.report.markdown import plain, table
+from heed.report.page import refresh_report
+from heed.report.validation import add_section
+from heed.run import WEIGHTS, Run
+from heed.tasks.prepare import read_valid
+from heed.tasks.translation.corrections import LEVEL, Decision
+from heed.tasks.translation.data import PartConfig, TranslationData
+from heed.tasks.translation.synthetic_pairs import (
+    BACK_TRANSLATED,
+    SIDES,
+    Texts,
+    keep_translated,
+    num_kept,
+    plain_search,
+    reasons,
+    require_unchanged,
+    synthetic_part,
+    translate_pairs,
+    translate_text,
+    with_synthetic,
+)
+from heed.training.metrics_log import read_metrics
+
+RECORD = "improvement.json"
+"""What the improvement was made from, its plan, and the steps and tests so far."""
+MOST_ROUNDS = 3
+"""Hoang et al. (2018) gain little after the second."""
+TRANSLATING, REVERSE = 0.3, 0.4
+"""Largest share of a round's time for translating, and the share of the rest for the reverse model."""
+LIMITS = ("max_minutes", "max_steps", "max_epochs")
+MEASURED = ("bleu", "chrf")
+TIMED = 32
+"""Lines that are translated to measure the speed."""
+
+
+class Plan(BaseModel):
+    """How long each step of a round may take, in minutes; None where no time was given."""
+
+    model_config = ConfigDict(frozen=True)
+
+    rounds: int
+    max_minutes: float | None
+    reverse: float | None
+    candidate: float | None
+    translating: float
+    """Expected minutes in each round, by the speed of the run."""
+    share: float
+    """Of all lines, those that are translated in this time."""
+
+
+class Trial(BaseModel):
+    """A test of a new model against the one that it would replace."""
+
+    model_config = ConfigDict(frozen=True)
+
+    round: int
+    model: str
+    before: dict[str, float]
+    after: dict[str, float]
+    p: float | None
+    kept: bool
+    pairs: str
+    """The training data of the new model."""
+    minutes: float
+    """Of its training."""
+
+
+class Record(BaseModel):
+    """The state of an improvement, in a file."""
+
+    made_from: dict[str, str]
+    """The SHA-256 of the inputs, by name."""
+    plan: Plan
+    left_out: dict[str, dict[str, int]]
+    minutes: dict[str, float] = {}
+    """Of each finished step, by its name."""
+    trials: list[Trial] = []
+    finished: bool = False
+
+
+Train = Callable[[Run | None, Mapping[str, Any], Path], None]
+
+
+@dataclass(frozen=True)
+class Tools:
+    """What the caller does: open a run folder as a predictor, and train a run.
+
+    `train(like, keys, folder)` trains with the recipe of the run `like`, or with heed's own settings, until the run in
+    the folder is complete, and continues an interrupted training.
+    """
+
+    load: Callable[[Path], Any]
+    train: Train
+
+
+def decide(comparisons: Mapping[str, Comparison]) -> Decision:
+    """Keep a model with a significantly higher BLEU on the validation data, whose chrF is not significantly lower.
+
+    The test is the paired bootstrap, two-sided, at the level of 5 %; with too few lines for it nothing is kept. BLEU is
+    what both trainings chose their weights by, on the same lines, so neither model has an advantage there. chrF must
+    not be worse by the same test, because output in the style of synthetic text can gain words and lose their forms.
+    """
+    bleu, chrf = comparisons["bleu"], comparisons["chrf"]
+    if bleu.p_bootstrap is None:
+        return Decision(False, "the validation data has too few lines for a test")
+    figures = f"BLEU {bleu.difference:+.2f}, p = {bleu.p_bootstrap:.3f}"
+    if not (bleu.difference > 0 and bleu.p_bootstrap < LEVEL):
+        return Decision(False, figures)
+    if chrf.difference < 0 and chrf.p_bootstrap is not None and chrf.p_bootstrap < LEVEL:
+        return Decision(False, f"{figures}, but chrF {chrf.difference:+.2f}, p = {chrf.p_bootstrap:.3f}")
+    return Decision(True, figures)
+
+
+def plan_for(max_minutes: float | None, run_minutes: float, translating: float, has_reverse: bool) -> Plan:
+    """Divide the time among as many rounds as leave each training about as long as that of the run took."""
+    if max_minutes is None:
+        return Plan(
+            rounds=MOST_ROUNDS, max_minutes=None, reverse=None, candidate=None, translating=translating, share=1.0
+        )
+    needed = translating + run_minutes * (1 if has_reverse else 2)
+    rounds = min(MOST_ROUNDS, max(1, int(max_minutes // max(needed, 1e-9))))
+    of_round = max_minutes / rounds
+    share = min(1.0, TRANSLATING * of_round / max(translating, 1e-9))
+    training = of_round - share * translating
+    reverse = 0.0 if has_reverse else REVERSE * training
+    return Plan(
+        rounds=rounds, max_minutes=max_minutes, reverse=reverse, candidate=training - reverse,
+        translating=share * translating, share=share,
+    )  # fmt: skip
+
+
+class Improvement:
+    """The improvement of a translator, in the folder `OUT.improve`; its outcome is the run folder `out`."""
+
+    def __init__(
+        self, run: Run, out: Path, mono: Mapping[str, Sequence[Path]], reverse: Path | None, tools: Tools, quiet: bool
+    ) -> None:
+        """`mono`: files of text in one language, by side; `reverse`: a translator of the other direction."""
+        self.run = run
+        self.out = out
+        self.mono = mono
+        self.reverse = reverse
+        self.tools = tools
+        self.quiet = quiet
+        self.folder = out.with_name(f"{out.name}.improve")
+        self.data: TranslationData = run.recipe.data
+        self.texts = Texts(self.folder / "text", self.data)
+        self.record: Record
+        self._reads_text = run.blank_model.reads_target_text
+        """Whether the model learns from text in the target language, and needs no synthetic pairs."""
+
+    def improve(self, max_minutes: float | None) -> bool:
+        """Do what is left to do; whether there is a better translator, in `out`. Raises HeedError."""
+        self._require_possible()
+        with storage_errors("write the improvement", path=self.folder):
+            self.folder.mkdir(parents=True, exist_ok=True)
+            with sole_writer(self.folder, "improving in"):
+                self._begin(max_minutes)
+                if not self.record.finished:
+                    self._do_rounds()
+                    self._note(finished=True)
+                return self._finish()
+
+    # --- the beginning ----------------------------------------------------------------------------------
+
+    def _require_possible(self) -> None:
+        if self._reads_text:
+            refused = "--mono-src" if self.mono["src"] else "--reverse" if self.reverse else ""
+            if refused:
+                raise UsageError(
+                    f"{refused} is for models that learn from synthetic pairs. The model of {self.run.folder} is "
+                    f"{self.run.recipe.model.kind!r}, whose language model reads text in the target language itself: "
+                    "give --mono-tgt alone."
+                )
+            if not self.mono["tgt"]:
+                raise UsageError(
+                    f"the model of {self.run.folder} is {self.run.recipe.model.kind!r}, which gains nothing from its "
+                    "own translations: give text in the target language with --mono-tgt."
+                )
+        elif self.reverse is not None:
+            predictor = self.tools.load(self.reverse)
+            predictor.require("distill")
+            theirs, ours = predictor.languages[::-1], self.run.predictor.languages
+            if any(one and other and one != other for one, other in zip(theirs, ours, strict=True)):
+                raise UsageError(
+                    f"--reverse {self.reverse} translates from {theirs[1]} to {theirs[0]}, and {self.run.folder} from "
+                    f"{ours[0]} to {ours[1]}. Give a translator from {ours[1]} to {ours[0]}, or leave out --reverse."
+                )
+
+    def _begin(self, max_minutes: float | None) -> None:
+        """Read the record, or examine the data and plan. Raises DataError for a record of other inputs."""
+        made_from = self._inputs(max_minutes)
+        path = self.folder / RECORD
+        if path.exists():
+            try:
+                self.record = Record.model_validate_json(path.read_bytes())
+            except ValidationError as error:
+                raise DataError(f"{path} is damaged. Remove {self.folder}, or name another --out.") from error
+            if changed := sorted(
+                name for name in {*made_from, *self.record.made_from}
+                if made_from.get(name) != self.record.made_from.get(name)
+            ):  # fmt: skip
+                raise DataError(
+                    f"{self.folder} was made from something else: {', '.join(changed)} changed. Give the same files "
+                    "and --max-time to continue, or remove the folder, or name another --out."
+                )
+            steps = len(self.record.minutes)
+            message(f"continuing in {self.folder}: {steps} steps were finished before", self.quiet)
+            return
+        if self.out.exists():
+            raise UsageError(f"--out {self.out} already exists. Name another one, or remove it first.")
+        if not all(is_debris(each) or each.name == "text" for each in self.folder.iterdir()):
+            raise UsageError(f"{self.folder} is not empty and is no improvement. Name another --out.")
+        require_unchanged(self.run)
+        left_out = self.texts.write(self.run, self.mono)
+        for side, dropped in left_out.items():
+            if self.mono[side]:
+                kept = self.texts.num_lines("mono", side)
+                message(f"--mono-{side}: {kept:,} lines are used; left out: {reasons(dropped)}", self.quiet)
+        plan = self._plan(max_minutes)
+        self.record = Record(made_from=made_from, plan=plan, left_out={k: dict(v) for k, v in left_out.items()})
+        self._show_plan()
+        self._note()
+
+    def _inputs(self, max_minutes: float | None) -> dict[str, str]:
+        inputs = {str(self.run.folder): sha256_file(self.run.folder / WEIGHTS)}
+        if self.reverse is not None:
+            inputs["--reverse"] = sha256_file(self.reverse / WEIGHTS)
+        for side, paths in self.mono.items():
+            inputs |= {f"--mono-{side} {path}": sha256_file(path) for path in paths}
+        return inputs | {"--max-time": f"{max_minutes or 0:g} minutes"}
+
+    def _plan(self, max_minutes: float | None) -> Plan:
+        has_reverse = self.reverse is not None or self._reads_text
+        if self._reads_text:
+            return plan_for(None, 0, 0, True).model_copy(update={"rounds": 1})
+        forward, back = (
+            sum(self.texts.num_lines(name, side) for name in ("pairs", "mono")) for side in SIDES
+        )  # fmt: skip
+        speed = self._seconds_per_line(self.run.predictor, "src")
+        of_reverse = self._seconds_per_line(self.tools.load(self.reverse), "tgt") if self.reverse else speed
+        translating = (forward * speed + back * of_reverse) / 60
+        return plan_for(max_minutes, self._run_minutes(), translating, has_reverse)
+
+    def _seconds_per_line(self, predictor: Any, side: str) -> float:
+        lines = self.texts.path("pairs", side).read_text(encoding="utf-8").splitlines()[:TIMED]
+        translator, options = predictor.line_translator(with_tokens=False), plain_search(predictor.decoding)
+        translator.translate(lines[:1], options)  # the first call prepares the model
+        begin = time.monotonic()
+        translator.translate(lines, options)
+        return (time.monotonic() - begin) / max(len(lines), 1)
+
+    def _run_minutes(self) -> float:
+        """How long the run was trained; 0 if that is not known."""
+        return max((event.get("seconds", 0.0) for event in read_metrics(self.run.folder)), default=0.0) / 60
+
+    def _show_plan(self) -> None:
+        plan, known = self.record.plan, self._run_minutes()
+        like_run = f"about {format_minutes(known)}, as {self.run.folder}" if known else "not known"
+        lines = [f"plan: up to {plan.rounds} rounds, as long as each is better" if plan.rounds > 1 else "plan: 1 round"]
+        if not self._reads_text:
+            some = f" ({plan.share:.0%} of the lines)" if plan.share < 1 else ""
+            reverse = like_run if plan.reverse is None else f"at most {format_minutes(plan.reverse)}"
+            lines += [
+                f"  reverse model: {reverse}" if self.reverse is None else f"  reverse model: {self.reverse}",
+                f"  translating, forward and back{some}: about {format_minutes(plan.translating)}",
+            ]
+        lines.append(
+            f"  candidate: {like_run if plan.candidate is None else f'at most {format_minutes(plan.candidate)}'}"
+        )
+        lines.append(f"  test: {self.texts.num_lines('valid', 'src'):,} validation lines, twice")
+        for line in lines:
+            message(line, self.quiet)
+
+    # --- rounds -----------------------------------------------------------------------------------------
+
+    def _do_rounds(self) -> None:
+        best, reverse, back = self.run.folder, self.reverse, self.folder / "round-1"
+        for number in range(1, self.record.plan.rounds + 1):
+            place = self.folder / f"round-{number}"
+            if number > 1 and not self._has_time():
+                message(f"no time is left for round {number}", self.quiet)
+                return
+            if self._reads_text:
+                parts = [PartConfig(tgt=str(self.texts.path("mono", "tgt").absolute()))]
+            else:
+                forward = self._translate(number, place, best, is_forward=True)
+                if self.reverse is None and self._new_reverse(number, place, reverse, forward):
+                    reverse, back = place / "reverse", place
+                assert reverse is not None
+                made_before = back != place and number > 1
+                backward = self._parts(back, False) if made_before else self._translate(number, back, reverse, False)
+                parts = [*forward, *backward]
+            if not self._candidate(number, place, best, parts):
+                return
+            best = place / "candidate"
+
+    def _has_time(self) -> bool:
+        """Whether half of a round would still fit."""
+        plan = self.record.plan
+        return plan.max_minutes is None or sum(self.record.minutes.values()) <= plan.max_minutes * (
+            1 - 0.5 / plan.rounds
+        )
+
+    def _translate(self, number: int, place: Path, model: Path, is_forward: bool) -> list[PartConfig]:
+        """Translate the pairs and the text with a model, and return the parts with these translations."""
+        direction = "forward" if is_forward else "back"
+
+        def work() -> None:
+            predictor = self.tools.load(model).of_validation().predictor
+            for name, translate in (("pairs", translate_pairs), ("mono", translate_text)):
+                if lines := self._num_translated(name, is_forward):
+                    where = place / f"{direction}-{name}"
+                    message(f"round {number}: translating {lines:,} lines {direction} with {model}", self.quiet)
+                    where.mkdir(parents=True, exist_ok=True)
+                    translate(predictor, self.texts, is_forward, lines, where, self.quiet)
+                    if not keep_translated(where):
+                        message(f"round {number}: no translation passed the output checks", self.quiet)
+
+        self._once(f"round {number}: translations {direction}", work)
+        return self._parts(place, is_forward)
+
+    def _num_translated(self, name: str, is_forward: bool) -> int:
+        lines = self.texts.num_lines(name, SIDES[0] if is_forward else SIDES[1])
+        return min(lines, max(1, round(self.record.plan.share * lines)))
+
+    def _parts(self, place: Path, is_forward: bool) -> list[PartConfig]:
+        direction = "forward" if is_forward else "back"
+        names = [name for name in ("pairs", "mono") if self._num_translated(name, is_forward)]
+        folders = [place / f"{direction}-{name}" for name in names]
+        return [synthetic_part(folder, is_forward, self.data) for folder in folders if num_kept(folder)]
+
+    def _new_reverse(self, number: int, place: Path, old: Path | None, forward: Sequence[PartConfig]) -> bool:
+        """Train a reverse model, and whether it replaces the old one."""
+        exchanged = self.texts.table("tgt", "src")
+        keys = {"task": self.run.recipe.task, "seed": self.run.recipe.seed}
+        keys |= flattened(exchanged.model_dump(mode="json", exclude_defaults=True), "data.")
+        limits = {f"training.{name}": value for name in LIMITS if (value := getattr(self.run.recipe.training, name))}
+        keys |= limits | self._limit(self.record.plan.reverse)
+        if old is not None:
+            mirrored = [
+                part.model_copy(update={"src": part.tgt, "tgt": part.src, "tag": BACK_TRANSLATED}) for part in forward
+            ]
+            keys |= with_synthetic(exchanged, mirrored, self.texts.num_lines("pairs", "src"))
+        name = f"round {number}: reverse model"
+        self._once(name, lambda: self.tools.train(None, keys, place / "reverse"), place / "reverse")
+        return old is None or self._test(number, "reverse model", old, place / "reverse", "", exchanged=True)
+
+    def _candidate(self, number: int, place: Path, best: Path, parts: Sequence[PartConfig]) -> bool:
+        """Train a candidate, and whether it is better than the best translator so far."""
+        num_real = self.texts.num_lines("pairs", "src")
+        keys = {**with_synthetic(self.data, parts, num_real), **self._limit(self.record.plan.candidate)}
+        folder = place / "candidate"
+        self._once(f"round {number}: candidate", lambda: self.tools.train(self.run, keys, folder), folder)
+        if list(read_valid(folder)) != list(read_valid(self.run.folder)):
+            raise DataError(f"{folder} has other validation data than {self.run.folder}, so they cannot be compared.")
+        pairs = f"{num_real:,} real"
+        for part in parts:
+            path = Path(part.src or part.tgt)
+            pairs += f", {sum(1 for _ in path.open('rb')):,} {path.parent.name}"
+        return self._test(number, "translator", best, folder, pairs)
+
+    def _limit(self, minutes: float | None) -> dict[str, Any]:
+        return {} if minutes is None else {"training.max_minutes": round(minutes, 2)}
+
+    def _test(self, number: int, model: str, old: Path, new: Path, pairs: str, exchanged: bool = False) -> bool:
+        """Whether a new model is better than the old one on the validation data; the first time, by a test."""
+        known = [trial for trial in self.record.trials if (trial.round, trial.model) == (number, model)]
+        if not known:
+            rows = [row[1::-1] if exchanged else row[:2] for row in read_valid(self.run.folder)]
+            first, second = (self.tools.load(folder).of_validation() for folder in (old, new))
+            test = HeldOut(("validation.src", "validation.tgt"), rows)
+            before, after = compare_runs(first, second, test, MEASURED)
+            decision = decide(after.against_first)
+            verdict = "kept" if decision.accepted else "not kept"
+            message(
+                f"round {number}, {model}: {score_changes(before, after)}; {verdict}: {decision.reason}", self.quiet
+            )
+            minutes = self.record.minutes[f"round {number}: {'candidate' if model == 'translator' else model}"]
+            known = [
+                Trial(
+                    round=number, model=model, before=_values(before), after=_values(after),
+                    p=after.against_first["bleu"].p_bootstrap, kept=decision.accepted, pairs=pairs, minutes=minutes,
+                )
+            ]  # fmt: skip
+            self._note(trials=[*self.record.trials, *known])
+        return known[0].kept
+
+    def _once(self, name: str, work: Callable[[], None], trained: Path | None = None) -> None:
+        """Do a step unless it is finished, and note how long it took; a training that continued, all of it."""
+        if name in self.record.minutes:
+            return
+        begin = time.monotonic()
+        work()
+        seconds = time.monotonic() - begin
+        if trained is not None:
+            seconds = max(seconds, *(event.get("seconds", 0.0) for event in read_metrics(trained)))
+        self._note(minutes={**self.record.minutes, name: seconds / 60})
+
+    def _note(self, **changes: Any) -> None:
+        """Write the record, with changes."""
+        self.record = self.record.model_copy(update=changes)
+        with atomic_write(self.folder / RECORD, "w") as file:
+            file.write(self.record.model_dump_json(indent=1) + "\n")
+
+    # --- the end ----------------------------------------------------------------------------------------
+
+    def _finish(self) -> bool:
+        """Copy the best run to `out`, with a table of what was tried, and print that table."""
+        kept = [trial for trial in self.record.trials if trial.model == "translator" and trial.kept]
+        text = self._table()
+        if kept and not self.out.exists():
+            best = self.folder / f"round-{kept[-1].round}" / "candidate"
+            with atomic_folder(self.out) as new:
+                copytree(best, new, dirs_exist_ok=True, ignore=ignore_patterns("checkpoints"))
+                add_section(Run(new), f"## How it was improved\n\n{text}")
+        if kept:
+            refresh_report(Run(self.out))
+        message(text, self.quiet)
+        return bool(kept)
+
+    def _table(self) -> str:
+        heading = ["round", "new", "trained on", "minutes", "BLEU", "chrF2", "p", ""]
+        rows = [
+            [
+                str(trial.round), trial.model, trial.pairs, f"{trial.minutes:.1f}",
+                *(f"{trial.before[name]:.2f} → {trial.after[name]:.2f}" for name in MEASURED),
+                "" if trial.p is None else f"{trial.p:.3f}", "kept" if trial.kept else "not kept",
+            ]
+            for trial in self.record.trials
+        ]  # fmt: skip
+        steps = ", ".join(f"{name} {minutes:.1f}" for name, minutes in self.record.minutes.items())
+        left_out = [
+            f"Left out of --mono-{side}: {reasons(dropped)}."
+            for side, dropped in self.record.left_out.items()
+            if dropped
+        ]
+        facts = [
+            f"From {plain(self.run.folder.resolve().name)}, on its {self.texts.num_lines('valid', 'src'):,} validation "
+            f"lines; p by paired bootstrap. Minutes: {steps}.",
+            *left_out,
+            "The same lines chose the weights of every model, so measure the gain on a test set once.",
+        ]
+        return "\n".join([table([heading, *rows], right=[0, 3]), "", *facts])
+
+
+def _values(evaluation: Evaluation) -> dict[str, float]:
+    return {name: round(score.value, 4) for name, score in evaluation.scores.items()}

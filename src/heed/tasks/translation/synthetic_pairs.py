@@ -1,0 +1,257 @@
+"""Synthetic pairs for a translator: translations of its own training pairs and of text in one language.
+
+Four kinds, each a folder that an interrupted translation continues (`heed.tasks.translation.distillation`):
+
+- the training sources, translated forward, and the training targets, translated back: data diversification (Nguyen et
+  al. 2020);
+- text in the target language, translated back (Sennrich et al. 2016);
+- text in the source language, translated forward: self-training (He et al. 2020).
+
+A pair whose source is synthetic has the tag `bt`, so that a model can tell such sources from what people write (Caswell
+et al. 2019). Where the target is synthetic, the source is the kind of text that the model is used on, so the pair has
+no tag of its own, as in both papers.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any
+
+from heed.core.errors import DataError, UsageError
+from heed.core.files import atomic_write
+from heed.decoding.options import SearchOptions
+from heed.run import Run
+from heed.tasks.prepare import read_valid
+from heed.tasks.translation.corrections import old_pairs
+from heed.tasks.translation.data import Part, PartConfig, TranslationData
+from heed.tasks.translation.distillation import Distillation
+from heed.text.hashing import HashSet, hash_text
+from heed.text.language.identify import profile, similarity
+from heed.text.language.scripts import main_script
+from heed.text.readers import fingerprint, fingerprint_file, read_text
+from heed.text.readers.tables import one_line
+
+BACK_TRANSLATED = "bt"
+KEPT = "pairs"
+"""Name of the files with the pairs that have a translation."""
+MOST_TEXT = 2
+"""Lines of text in each language for each training pair: more would outweigh what people wrote."""
+MOST_REPEATS = 8
+SIDES = ("src", "tgt")
+_SAMPLE = 2000
+"""Lines by which the language of a text is judged."""
+
+
+class TextTranslation(Distillation):
+    """The translations of lines of text; empty where the output checks flag one, so that the pair is left out."""
+
+    def _rows(self) -> Iterator[tuple[Part, str, str]]:
+        return ((part, src, "") for part, src, _ in super()._rows())
+
+
+@dataclass(frozen=True)
+class Texts:
+    """The files of an improvement: `pairs` and `valid` of the run, and `mono` text in each language, by side."""
+
+    folder: Path
+    data: TranslationData
+    """Of the run that is improved."""
+
+    def path(self, name: str, side: str) -> Path:
+        """The file of one side: `pairs.src`."""
+        return self.folder / f"{name}.{side}"
+
+    def num_lines(self, name: str, side: str) -> int:
+        """The number of its lines."""
+        return fingerprint_file(self.path(name, side))["lines"]
+
+    def write(self, run: Run, mono: Mapping[str, Sequence[Path]]) -> dict[str, Counter[str]]:
+        """Write the files, and return what was left out of the text in each language, by reason.
+
+        Raises DataError for text in the other language, or of which nothing is left.
+        """
+        valid = read_valid(run.folder)
+        held = {text for row in valid for text in row[:2]}
+        pairs = [row[:2] for row in old_pairs(self.data, held) if row[2] == self.data.tag_of_validation]
+        pairs.sort(key=lambda row: hash_text(row[0]))  # the first ones are then a fair sample
+        columns = {
+            name: dict(zip(SIDES, zip(*(row[:2] for row in rows), strict=True), strict=True))
+            for name, rows in (("pairs", pairs), ("valid", valid))
+        }
+        dropped = {}
+        for place, side in enumerate(SIDES):
+            known, other = (columns["pairs"][each] for each in (side, SIDES[1 - place]))
+            for path in mono[side]:
+                _require_language(path, side, read_text(path, self.data.errors), known, other)
+            dropped[side] = Counter[str]()
+            lines = chain.from_iterable(read_text(path, self.data.errors) for path in mono[side])
+            normalised = (one_line(self.data.normaliser.apply(line)) for line in lines)
+            most = self.data.filter.max_characters
+            usable = sorted(
+                _usable(normalised, known, {hash_text(text) for text in held}, most, dropped[side]), key=hash_text
+            )
+            columns.setdefault("mono", {})[side] = kept = tuple(usable[: MOST_TEXT * len(known)])
+            if len(kept) < len(usable):
+                dropped[side][f"more than {MOST_TEXT} lines for each training pair"] += len(usable) - len(kept)
+            if mono[side] and not kept:
+                raise DataError(f"nothing is left of --mono-{side}: {reasons(dropped[side])}. Give other text.")
+        self.folder.mkdir(parents=True, exist_ok=True)
+        for name, sides in columns.items():
+            for side, texts in sides.items():
+                with atomic_write(self.path(name, side), "w") as file:
+                    file.writelines(f"{one_line(text)}\n" for text in texts)
+        return dropped
+
+    def table(self, src: str, tgt: str, files: Mapping[str, str] = {}) -> TranslationData:
+        """A `[data]` table of the pairs in one direction: from `src` to `tgt`, which are "src" and "tgt", or reverse.
+
+        `files`: keys of the table to change.
+        """
+        languages = dict(zip(SIDES, self.data.languages(self.data.tag_of_validation), strict=True))
+        own = {
+            "src": self.path("pairs", src), "tgt": self.path("pairs", tgt), "valid_src": self.path("valid", src),
+            "valid_tgt": self.path("valid", tgt),
+        }  # fmt: skip
+        kept = ("errors", "max_valid", "max_tokens", "normaliser", "tokenised", "filter")
+        keys: dict[str, Any] = {name: getattr(self.data, name) for name in kept}
+        keys |= {name: str(path.absolute()) for name, path in own.items()}
+        return TranslationData(**{**keys, **files}, src_lang=languages[src], tgt_lang=languages[tgt])
+
+
+def require_unchanged(run: Run) -> None:
+    """Raise DataError if the run's training files have changed since, as other pairs might be held out."""
+    trained = {name: entry["sha256"] for name, entry in run.corpus.get("files", {}).items()}
+    data: TranslationData = run.recipe.data
+    for part in data.train_parts():
+        for side, file in fingerprint(part.files).items():
+            if trained.get(f"{part.prefix}{side}") != file["sha256"]:
+                raise DataError(
+                    f"{file['name']} is not the file that {run.folder} was trained on: its SHA-256 differs. Put that "
+                    "file back, or train a run on the new one first."
+                )
+
+
+def translate_pairs(predictor: Any, texts: Texts, forward: bool, number: int, folder: Path, quiet: bool) -> None:
+    """Translate the sources (or, backward, the targets) of the first `number` training pairs into a folder."""
+    src, tgt = SIDES if forward else SIDES[::-1]
+    _translated(Distillation, predictor, _first(texts, "pairs", src, tgt, number), folder, quiet)
+
+
+def translate_text(predictor: Any, texts: Texts, forward: bool, number: int, folder: Path, quiet: bool) -> None:
+    """Translate the first `number` lines of the text in the source (or, backward, the target) language."""
+    side = SIDES[0] if forward else SIDES[1]
+    data = _first(texts, "mono", side, side, number)
+    filtering = data.filter.model_copy(update={"drop_copies": False})
+    _translated(TextTranslation, predictor, data.model_copy(update={"filter": filtering}), folder, quiet)
+
+
+def keep_translated(folder: Path) -> int:
+    """Write the pairs of a folder that have a translation into files of their own; returns their number."""
+    columns = [(folder / f"0.{side}").read_text(encoding="utf-8").split("\n")[:-1] for side in SIDES]
+    kept = [row for row in zip(*columns, strict=True) if all(row)]
+    for place, side in enumerate(SIDES):
+        with atomic_write(folder / f"{KEPT}.{side}", "w") as file:
+            file.writelines(f"{row[place]}\n" for row in kept)
+    return len(kept)
+
+
+def num_kept(folder: Path) -> int:
+    """The number of pairs that `keep_translated` wrote."""
+    return fingerprint_file(folder / f"{KEPT}.{SIDES[0]}")["lines"]
+
+
+def synthetic_part(folder: Path, forward: bool, data: TranslationData) -> PartConfig:
+    """Translations in a folder as a part of the training data of a table: forward, or with exchanged sides."""
+    written = [str((folder / f"{KEPT}.{side}").absolute()) for side in SIDES]
+    src, tgt = written if forward else written[::-1]
+    src_lang, tgt_lang = data.languages(data.tag_of_validation)
+    part = PartConfig(src=src, tgt=tgt, tag=data.tag_of_validation if forward else BACK_TRANSLATED)
+    if (src_lang, tgt_lang) == (data.src_lang, data.tgt_lang):
+        return part
+    return part.model_copy(update={"src_lang": src_lang, "tgt_lang": tgt_lang})
+
+
+def with_synthetic(data: TranslationData, parts: Sequence[PartConfig], num_real: int) -> dict[str, Any]:
+    """The keys of `[data]` that add synthetic parts, and repeat the real pairs until they are half of an epoch."""
+    num_synthetic = sum(fingerprint_file(part.src)["lines"] for part in parts)
+    repeat = min(MOST_REPEATS, max(1, round(num_synthetic / max(num_real, 1))))
+    tag, texts = data.tag_of_validation, data.target_texts()
+    own = [
+        part.model_copy(update={"repeat": part.repeat * repeat}) if part.tag == tag and number not in texts else part
+        for number, part in enumerate(data.parts, start=1)
+    ]
+    keys: dict[str, Any] = {"data.parts": [part.model_dump(exclude_defaults=True) for part in (*own, *parts)]}
+    if data.tag == tag and repeat > 1:
+        keys["data.repeat"] = data.repeat * repeat
+    if not data.requires_tag and tag and not data.default_tag:  # the tag of the synthetic sources is a second one
+        keys["data.default_tag"] = data.tag_to_use(data.tags, None)
+    return keys
+
+
+def reasons(dropped: Mapping[str, int]) -> str:
+    """`12 empty, 3 repeated`."""
+    return ", ".join(f"{count:,} {reason}" for reason, count in dropped.items()) or "it is empty"
+
+
+def plain_search(options: SearchOptions) -> SearchOptions:
+    """The one best translation of a recipe's search."""
+    return options.model_copy(update={"mbr": "", "sample": False, "nbest": 1, "diversity": 0.0})
+
+
+def _translated(how: type[Distillation], predictor: Any, data: TranslationData, folder: Path, quiet: bool) -> None:
+    tagged = data.model_copy(update={"tag": predictor.source_tag})
+    how(predictor, tagged, folder, plain_search(predictor.decoding), quiet).run()
+
+
+def _first(texts: Texts, name: str, src: str, tgt: str, number: int) -> TranslationData:
+    """A table of the first lines of two files, which are written to files of their own if they are not all."""
+    paths = {side: texts.path(name, side) for side in {src, tgt}}
+    if number < texts.num_lines(name, src):
+        for side, path in paths.items():
+            paths[side] = texts.path(f"{name}-{number}", side)
+            with path.open(encoding="utf-8", newline="\n") as lines, atomic_write(paths[side], "w") as file:
+                file.writelines(islice(lines, number))
+    return texts.table(src, tgt, {"src": str(paths[src].absolute()), "tgt": str(paths[tgt].absolute())})
+
+
+def _usable(
+    lines: Iterable[str], known: Sequence[str], held: set[int], most: int, dropped: Counter[str]
+) -> Iterator[str]:
+    """The lines that a model can learn from; the others are counted by reason."""
+    seen, usual = HashSet(), _usual_script(known)
+    for text in known:
+        seen.add(hash_text(text))
+    for line in lines:
+        key = hash_text(line)
+        reason = (
+            "empty" if not line.strip()
+            else "too long" if len(line) > most
+            else "in the validation data" if key in held
+            else "in another script" if main_script(line) not in (usual, None)
+            else "" if seen.add(key)
+            else "repeated, or in the training pairs"
+        )  # fmt: skip
+        if reason:
+            dropped[reason] += 1
+        else:
+            yield line
+
+
+def _usual_script(lines: Sequence[str]) -> str | None:
+    [(script, _)] = Counter(map(main_script, lines)).most_common(1)
+    return script
+
+
+def _require_language(path: Path, side: str, lines: Iterable[str], known: Sequence[str], other: Sequence[str]) -> None:
+    """Raise DataError for text that looks more like the other side of the training pairs."""
+    own, opposite, here = (profile(islice(each, _SAMPLE)) for each in (known, other, lines))
+    if similarity(here, opposite) > similarity(here, own):
+        named = {"src": "source", "tgt": "target"}[side]
+        raise UsageError(
+            f"--mono-{side} {path} does not look like the {named} language of the run, but like the other one. Give it "
+            f"as --mono-{'tgt' if side == 'src' else 'src'}, or give text in the {named} language."
+        )
