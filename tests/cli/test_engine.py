@@ -256,6 +256,16 @@ def test_translating_with_a_converted_model_does_not_import_pytorch(run: Path, l
     assert [json.loads(line)["translation"] for line in done.lines] == [expected] * lines
 
 
+def test_translating_after_a_prefix_does_not_import_pytorch(run: Path, tmp_path: Path) -> None:
+    (tmp_path / "prefixes").write_text("ca\n\n")
+    words = ("translate", run, "--prefix-file", tmp_path / "prefixes", "--beam", "1", "--scores")
+    expected = [line.split("\t") for line in call(*words, "--engine", "torch", stdin="ba ce\nce\n").lines]
+    found = [line.split("\t") for line in call_without_pytorch(*words, stdin="ba ce\nce\n").lines]
+    assert [text for _, text in found] == [text for _, text in expected]
+    assert [float(score) for score, _ in found] == pytest.approx([float(score) for score, _ in expected], abs=2e-4)
+    assert found[0][1].startswith("ca")
+
+
 @pytest.mark.parametrize("name, content", [("a.txt", "ba ce\n"), ("a.csv", "source,target\nba ce,\n")])
 def test_a_file_is_translated_without_importing_pytorch(run: Path, tmp_path: Path, name: str, content: str) -> None:
     (tmp_path / name).write_text(content)

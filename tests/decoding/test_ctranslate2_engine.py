@@ -167,10 +167,58 @@ def test_other_options_are_left_to_pytorch(changes: dict[str, Any]) -> None:
     assert not can_search(BEAM.model_copy(update=changes))
 
 
-def test_constraints_are_left_to_pytorch(tmp_path: Path) -> None:
+PREFIXES = [Constraints(" ".join(LETTERS.choices("abcdefgh", k=LETTERS.randint(0, 6)))) for _ in LINES]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        GREEDY, BEAM, BEAM.model_copy(update={"nbest": 2}),
+        SearchOptions(beam_size=2, length_norm="mean", length_penalty=1.5),
+        SearchOptions(beam_size=3, length_penalty=0.0), BEAM.model_copy(update={"max_tokens": 5}),
+        GREEDY.model_copy(update={"max_tokens": 4}), GREEDY.model_copy(update={"no_repeat": 2}),
+    ],
+    ids=["greedy", "beam", "best two", "two", "sum", "short beam", "cut off", "no repeat"],
+)  # fmt: skip
+@pytest.mark.parametrize("with_tokens", [True, False], ids=["tokens", "texts"])
+def test_outputs_after_prefixes_equal_those_of_pytorch(
+    options: SearchOptions, with_tokens: bool, tmp_path: Path
+) -> None:
+    engine, (_, oracle) = engine_of("transformer", tmp_path, num_workers=2), pair_of("transformer", tmp_path / "pair")
+    requests = sorted(set(oracle.requests(LINES, PREFIXES)))
+    assert len({len(request.prefix) for request in requests}) == 7
+    found, expected = engine.search(requests, options, with_tokens), oracle.search_in_batches(requests, options)
+    assert len(found) == len(requests) if options.width == 1 else len(found) >= len(requests) // 3
+    for request, [ours, *others] in found.items():
+        theirs = expected[request]
+        assert {each.ids for each in theirs.alternatives} <= {each.ids for each in others}  # a text counts once
+        assert (ours.ids, ours.finished) == (theirs.ids, theirs.finished)
+        if with_tokens or not options.no_repeat:  # CTranslate2 normalises over the tokens that remain
+            assert (ours.log_prob, ours.score) == pytest.approx((theirs.log_prob, theirs.score), abs=1e-4)
+        if with_tokens:
+            assert ours.token_log_probs == pytest.approx(theirs.token_log_probs, abs=1e-4)
+
+
+def test_an_output_may_end_right_after_its_prefix(tmp_path: Path) -> None:
     ours, oracle = pair_of("transformer", tmp_path)
-    constraints = [Constraints(prefix="c d"), Constraints(terms=("h",))]
-    assert_equal(ours.translate(LINES[:2], BEAM, constraints), oracle.translate(LINES[:2], BEAM, constraints))
+    whole = [Constraints(hypothesis.text) for hypothesis in oracle.translate(LINES, BEAM)]
+    found = ours.translate(LINES, BEAM, whole)
+    assert_equal(found, oracle.translate(LINES, BEAM, whole))
+    assert any(hypothesis.text == own.prefix for hypothesis, own in zip(found, whole, strict=True))
+
+
+def test_terms_and_long_lists_after_a_prefix_are_left_to_pytorch(tmp_path: Path) -> None:
+    engine = engine_of("transformer", tmp_path)
+    prefix, terms = Request((5, 6, 7), prefix=(5,)), Request((5, 6, 7), terms=("h",))
+    assert [engine._fits(prefix, BEAM.model_copy(update={"nbest": nbest})) for nbest in (1, 2, 3)] == [
+        True,
+        True,
+        False,
+    ]
+    assert not engine._fits(terms, BEAM)
+    ours, oracle = pair_of("transformer", tmp_path / "pair")
+    constraints, options = [Constraints("c d"), Constraints(terms=("h",))], BEAM.model_copy(update={"nbest": 3})
+    assert_equal(ours.translate(LINES[:2], options, constraints), oracle.translate(LINES[:2], options, constraints))
 
 
 def test_outputs_with_forbidden_tokens_are_left_to_pytorch(tmp_path: Path) -> None:

@@ -9,6 +9,10 @@ cannot forbid tokens without normalising over the others, so nothing is forbidde
 next to no probability in a model whose tokenizer can write any text. Where one of these differences shows in an output,
 the request is left to PyTorch's search.
 
+CTranslate2 does not count the probability of a forced prefix, and its beam misses most outputs that end right after
+one. heed adds both, and searches with beams that cannot end there: the probabilities of all other outputs then have one
+factor in common. Where heed's beam would have such an end, CTranslate2 stops one hypothesis earlier, as heed does.
+
 Each worker of CTranslate2 has one thread and searches batches of its own, since threads inside matrix products gain
 little with models of this size.
 """
@@ -16,8 +20,8 @@ little with models of this size.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Lock, Semaphore
 from typing import Any, Literal
@@ -32,7 +36,7 @@ from heed.decoding.engine_contract import Engine
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import Request, SearchOptions
 from heed.decoding.output_checks import Searcher
-from heed.decoding.ranking import LengthPenalty
+from heed.decoding.ranking import LengthPenalty, by_score
 from heed.text.vocabulary import EOS_ID, Vocabulary
 
 _OBEYED = {"beam_size", "nbest", "length_penalty", "length_norm", "max_tokens", "max_ratio", "max_extra"}
@@ -42,6 +46,10 @@ _WITHOUT_EFFECT = {"guard", "seed", "batch_size", "temperature", "top_k", "top_p
 
 FOLDER, DESCRIPTION = "ctranslate2", "heed.json"
 """The converted model in a run folder, and its description."""
+_NEARLY_CERTAIN = -1e-3
+"""Where the end has this log-probability, that of all other tokens together is not known exactly."""
+_ROUNDING = 1e-6
+"""Difference of two scores that are equal."""
 _SMALLEST_PENALTY = 1e-6
 """With a length penalty of 0, CTranslate2 stops before all n-best hypotheses are complete."""
 
@@ -195,9 +203,10 @@ class CTranslate2Engine:
     ) -> dict[Request, list[Hypothesis]]:
         """The hypotheses of each request, best first and without texts.
 
-        A request that PyTorch's search must handle is missing from the result: it has constraints, it is too long, a
-        hypothesis contains a token that no output may contain, or one of the best of several hypotheses is longer than
-        the options allow. The output of greedy search is cut off there.
+        A request that PyTorch's search must handle is missing from the result: it has terms; it is too long; a
+        hypothesis contains a token that no output may contain; one of the best of several hypotheses is longer than
+        the options allow (the output of greedy search is cut off there); or the best ones after a prefix are not
+        certain, as in most lists of more than half of the beam.
         `with_tokens`: compute the log-probability of each token, which takes about as long as greedy search.
         `num_batches`: into how many batches the requests are split, unless they need more (0: one for each worker).
         """
@@ -206,15 +215,21 @@ class CTranslate2Engine:
         if not rows:
             return {}
         alpha = max(options.length_penalty, _SMALLEST_PENALTY)
-        results = self._searched(rows, options, alpha, num_batches)
+        begun = self._begun(rows, options, num_batches)
+        results = self._searched(rows, begun, options, alpha, num_batches)
         penalty = LengthPenalty(options.length_penalty, options.length_norm)
         searched: dict[Request, list[Hypothesis]] = {}
         cut_off: dict[Request, list[Hypothesis]] = {}
         for request, found in zip(rows, results, strict=True):
             if any(not self._never.isdisjoint(pieces) for pieces, _ in found):
                 continue
-            best = [self._hypothesis(*each, alpha, penalty) for each in found[: options.num_searched]]
-            limit = options.limit(len(request.source))
+            hypotheses = [self._hypothesis(*each, alpha, penalty) for each in found]
+            best = hypotheses[: options.num_searched]
+            if request in begun:
+                best = best_after_prefix(hypotheses, begun[request], options.num_searched, penalty)
+                if not best:
+                    continue
+            limit = self._limit(request, options)
             if all(len(hypothesis.ids) < limit for hypothesis in best):
                 searched[request] = best
             elif options.width == 1:
@@ -223,17 +238,57 @@ class CTranslate2Engine:
             searched = self._with_tokens(searched, options, penalty, num_batches)
         return searched | self._with_tokens(cut_off, options, penalty, num_batches)
 
+    def _begun(self, rows: Sequence[Request], options: SearchOptions, num_batches: int) -> dict[Request, Begun]:
+        """The beginning of each output with a prefix."""
+        requests = [request for request in rows if request.prefix]
+        pairs = [(request, Hypothesis(request.prefix, 0.0, 0.0)) for request in requests]
+        scored = self._scored(pairs, batch_size(len(pairs), num_batches, options))
+        worst = self._worst_next(requests, options, num_batches) if options.width > 1 else {}
+        return {
+            request: Begun(request.prefix, math.fsum(log_probs[:-1]), log_probs[-1], worst.get(request))
+            for request, log_probs in zip(requests, scored, strict=True)
+        }
+
+    def _worst_next(
+        self, requests: Sequence[Request], options: SearchOptions, num_batches: int
+    ) -> dict[Request, float]:
+        """The log-probability of the last of the best W tokens after each prefix, given that it does not end there."""
+        pending: dict[Request, Any] = {}
+        for numbers in alike(requests, lambda request: len(request.prefix)):
+            some = [requests[number] for number in numbers]
+            started = self._model.translate_batch(
+                [self._source(request) for request in some], [self._target(request.prefix) for request in some],
+                beam_size=1, num_hypotheses=options.width, return_alternatives=True, max_input_length=0,
+                max_decoding_length=len(some[0].prefix) + 1, return_scores=True, asynchronous=True,
+                max_batch_size=batch_size(len(some), num_batches, options),
+            )  # fmt: skip
+            pending |= zip(some, started, strict=True)
+        return {request: result.result().scores[-1] for request, result in pending.items()}
+
     def _searched(
-        self, rows: Sequence[Request], options: SearchOptions, alpha: float, num_batches: int
-    ) -> list[list[tuple[list[str], float]]]:
+        self, rows: Sequence[Request], begun: Mapping[Request, Begun], options: SearchOptions, alpha: float,
+        num_batches: int,
+    ) -> list[list[tuple[list[str], float]]]:  # fmt: skip
         """The pieces and the score of each hypothesis of each request, best first."""
-        results = self._model.translate_batch(
-            [self._source(request) for request in rows], beam_size=options.width, num_hypotheses=options.width,
-            length_penalty=alpha, patience=1, min_decoding_length=0,
-            max_decoding_length=max(options.limit(len(request.source)) for request in rows), max_input_length=0,
-            return_scores=True, max_batch_size=batch_size(len(rows), num_batches, options),
-            no_repeat_ngram_size=options.no_repeat,
-        )  # fmt: skip
+
+        def group(request: Request) -> tuple[int, bool]:
+            begin = begun.get(request) if options.width > 1 else None
+            return (len(begin.prefix), begin.may_end) if begin is not None else (0, False)
+
+        pending: dict[int, Any] = {}
+        for numbers in alike(rows, group):
+            some, (length, may_end) = [rows[number] for number in numbers], group(rows[numbers[0]])
+            num_ended = options.width - may_end
+            started = self._model.translate_batch(
+                [self._source(request) for request in some], [self._target(request.prefix) for request in some],
+                beam_size=options.width, num_hypotheses=num_ended, patience=num_ended / options.width,
+                length_penalty=alpha, min_decoding_length=length and length + 1,
+                max_decoding_length=max(self._limit(request, options) for request in some), max_input_length=0,
+                return_scores=True, max_batch_size=batch_size(len(some), num_batches, options),
+                no_repeat_ngram_size=options.no_repeat, asynchronous=True,
+            )  # fmt: skip
+            pending |= zip(numbers, started, strict=True)
+        results = [pending[number].result() for number in range(len(rows))]
         return [[*zip(result.hypotheses, result.scores, strict=True)] for result in results]
 
     def _with_tokens(
@@ -258,24 +313,87 @@ class CTranslate2Engine:
         """The log-probabilities of the tokens of each hypothesis and of its end, in batches of at most `most`."""
         scored = self._model.score_batch(
             [self._source(request) for request, _ in pairs],
-            [[self._targets[id] for id in hypothesis.ids] for _, hypothesis in pairs],
+            [self._target(hypothesis.ids) for _, hypothesis in pairs],
             max_input_length=0, max_batch_size=most,
         )  # fmt: skip
         return [result.log_probs for result in scored]
 
     def _fits(self, request: Request, options: SearchOptions) -> bool:
-        length = len(request.source)
-        is_free = not request.prefix and not request.terms
-        return is_free and max(length + 1, options.limit(length) + 1) <= self.num_positions
+        limit = self._limit(request, options)
+        has_room = options.width >= 2 * options.num_searched and len(request.prefix) + 1 < limit
+        after_prefix = options.width == 1 or has_room
+        is_possible = not request.terms and (after_prefix or not request.prefix)
+        return is_possible and max(len(request.source), limit) + 1 <= self.num_positions
+
+    def _limit(self, request: Request, options: SearchOptions) -> int:
+        """Maximum number of tokens of an output, end of sentence included; long enough for its prefix."""
+        return max(options.limit(len(request.source)), len(request.prefix) + 1)
 
     def _source(self, request: Request) -> list[str]:
         return [*map(self._pieces.__getitem__, request.source), self._pieces[EOS_ID]]
+
+    def _target(self, ids: Sequence[int]) -> list[str]:
+        return [*map(self._targets.__getitem__, ids)]
 
     def _hypothesis(self, pieces: Sequence[str], score: float, alpha: float, penalty: LengthPenalty) -> Hypothesis:
         """From CTranslate2's score, log P(y) / |y|^α."""
         ids, length = tuple(map(self._ids.__getitem__, pieces)), len(pieces) + 1
         log_prob = score * length**alpha
         return Hypothesis(ids, log_prob, log_prob / penalty.divisor(length))
+
+
+@dataclass(frozen=True)
+class Begun:
+    """The beginning of an output with a forced prefix."""
+
+    prefix: tuple[int, ...]
+    log_prob: float
+    """Of the prefix."""
+    end: float
+    """The log-probability of an end right after it."""
+    worst_next: float | None
+    """That of the last of the best W other tokens after it, given that one of them follows; None for greedy search."""
+
+    @property
+    def more(self) -> float:
+        """The log-probability that another token follows."""
+        return math.log1p(-math.exp(self.end)) if self.end < _NEARLY_CERTAIN else -math.inf
+
+    @property
+    def may_end(self) -> bool:
+        """Whether the end is among the first of a beam."""
+        return self.worst_next is not None and self.end > self.worst_next + self.more
+
+
+def best_after_prefix(found: Sequence[Hypothesis], begun: Begun, num: int, penalty: LengthPenalty) -> list[Hypothesis]:
+    """The best `num` hypotheses after a forced prefix; none where PyTorch's search may find others.
+
+    `found`: the hypotheses of the search, with the log-probabilities of what follows the prefix, in a beam given that
+    something does. Where more of them end in the last step than it needs, CTranslate2 drops the worst, which it
+    compares without the prefix. So the best are certain if none of those can be better.
+    """
+
+    def with_prefix(ids: tuple[int, ...], log_prob: float) -> Hypothesis:
+        return Hypothesis(ids, log_prob, log_prob / penalty.divisor(len(ids) + 1))
+
+    if begun.worst_next is None:
+        return [with_prefix(found[0].ids, begun.log_prob + found[0].log_prob)]
+    before = begun.log_prob + begun.more
+    hypotheses = [with_prefix(each.ids, before + each.log_prob) for each in found]
+    if begun.may_end:
+        hypotheses.append(with_prefix(begun.prefix, begun.log_prob + begun.end))
+    longest = max(len(each.ids) for each in found) + 1
+    dropped = before / penalty.divisor(longest) + min(each.score for each in found)
+    best = by_score(hypotheses)[:num]
+    return best if len(best) == num and best[-1].score > dropped - _ROUNDING > -math.inf else []
+
+
+def alike(rows: Sequence[Request], key: Callable[[Request], object]) -> Iterable[list[int]]:
+    """The numbers of the requests that have the same key, for each key."""
+    groups: dict[object, list[int]] = {}
+    for number, request in enumerate(rows):
+        groups.setdefault(key(request), []).append(number)
+    return groups.values()
 
 
 def batch_size(num_rows: int, num_batches: int, options: SearchOptions) -> int:

@@ -10,11 +10,11 @@ text for the same seed. So are beams: many reach the longest allowed length, whi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from heed.decoding.ctranslate2_engine import CTranslate2Engine, batch_size
+from heed.decoding.ctranslate2_engine import Begun, CTranslate2Engine, alike, batch_size
 from heed.decoding.detokenizer import Detokenizer
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import Request, SearchOptions
@@ -41,15 +41,16 @@ class CTranslate2Generator(CTranslate2Engine):
     def can_search(self, options: SearchOptions) -> bool:
         return super().can_search(options) and options.width == 1 and not options.no_repeat
 
+    def _begun(self, rows: Sequence[Request], options: SearchOptions, num_batches: int) -> dict[Request, Begun]:
+        return {}  # a prompt is no part of the output
+
     def _searched(
-        self, rows: Sequence[Request], options: SearchOptions, alpha: float, num_batches: int
-    ) -> list[list[tuple[list[str], float]]]:
+        self, rows: Sequence[Request], begun: Mapping[Request, Begun], options: SearchOptions, alpha: float,
+        num_batches: int,
+    ) -> list[list[tuple[list[str], float]]]:  # fmt: skip
         """Prompts of one length are searched together: CTranslate2 counts the rest of a longer one as output."""
-        by_length: dict[int, list[int]] = {}
-        for number, request in enumerate(rows):
-            by_length.setdefault(len(request.prefix), []).append(number)
         end, pending = self._targets[PAD_ID if self._continues else EOS_ID], dict[int, Any]()
-        for numbers in by_length.values():
+        for numbers in alike(rows, lambda request: len(request.prefix)):
             results = self._model.generate_batch(
                 [self._read(rows[number].prefix) for number in numbers], beam_size=1, length_penalty=alpha,
                 max_length=options.limit(0), end_token=[end],
@@ -60,13 +61,16 @@ class CTranslate2Generator(CTranslate2Engine):
         found = [pending[number].result() for number in range(len(rows))]
         return [[*zip(result.sequences, result.scores, strict=True)] for result in found]
 
+    def _limit(self, request: Request, options: SearchOptions) -> int:
+        return options.limit(0)
+
     def _scored(self, pairs: Sequence[tuple[Request, Hypothesis]], most: int) -> list[list[float]]:
         texts = [self._read((*request.prefix, *hypothesis.ids, EOS_ID)) for request, hypothesis in pairs]
         scored = self._model.score_batch(texts, max_input_length=0, max_batch_size=most)
         return [result.log_probs[len(request.prefix) :] for (request, _), result in zip(pairs, scored, strict=True)]
 
     def _fits(self, request: Request, options: SearchOptions) -> bool:
-        return len(request.prefix) + options.limit(0) <= self.num_positions
+        return len(request.prefix) + self._limit(request, options) <= self.num_positions
 
     def _read(self, ids: Sequence[int]) -> list[str]:
-        return [self._targets[BOS_ID], *map(self._targets.__getitem__, ids)]
+        return [self._targets[BOS_ID], *self._target(ids)]
