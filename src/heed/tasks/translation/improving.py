@@ -369,7 +369,8 @@ class Improvement:
         exchanged = self.texts.table("tgt", "src")
         keys = {"task": self.run.recipe.task, "seed": self.run.recipe.seed}
         keys |= flattened(exchanged.model_dump(mode="json", exclude_defaults=True), "data.")
-        limits = {f"training.{name}": value for name in LIMITS if (value := getattr(self.run.recipe.training, name))}
+        own = self.run.recipe.training.model_dump(include=set(LIMITS), exclude_defaults=True)
+        limits = {f"training.{name}": value for name, value in own.items() if value}
         keys |= limits | self._limit(self.record.plan.reverse)
         if old is not None:
             mirrored = [
