@@ -189,6 +189,13 @@ OPENERS = {
     "heed.core.toml": {"open": "a recipe that the user names"},
     "heed.text.archives": {"open": "a corpus that the user names"},
     "heed.text.hashing": {"mmap.mmap": "memory, no file"},
+    "heed.tasks.translation.improving": {
+        "atomic_write": "the record of the steps", "read_bytes": "the same record, checked", "copytree": "a run of its own",
+        "read_text": "text that it wrote",
+    },
+    "heed.tasks.translation.synthetic_pairs": {
+        "atomic_write": "text for trainings", "open": "text that it wrote", "read_text": "translations that it wrote",
+    },
     "heed.cli.data_curve": {"atomic_write": "a result for the user"},
     "heed.text.synthetic": {"write_text": "a corpus for the user"},
     "heed.text.tokenizers": {"atomic_write": "a tokenizer that the user names"},

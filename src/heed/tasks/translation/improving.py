@@ -53,6 +53,7 @@ from heed.tasks.translation.synthetic_pairs import (
     translate_text,
     with_synthetic,
 )
+from heed.text.readers import fingerprint_file
 from heed.training.metrics_log import read_metrics
 
 RECORD = "improvement.json"
@@ -290,17 +291,17 @@ class Improvement:
 
     def _show_plan(self) -> None:
         plan, known = self.record.plan, self._run_minutes()
-        like_run = f"about {format_minutes(known)}, as {self.run.folder}" if known else "not known"
+        like_run = f"about {format_minutes(round(known, 1))}, as {self.run.folder}" if known else "not known"
         lines = [f"plan: up to {plan.rounds} rounds, as long as each is better" if plan.rounds > 1 else "plan: 1 round"]
         if not self._reads_text:
             some = f" ({plan.share:.0%} of the lines)" if plan.share < 1 else ""
-            reverse = like_run if plan.reverse is None else f"at most {format_minutes(plan.reverse)}"
+            reverse = like_run if plan.reverse is None else f"at most {format_minutes(round(plan.reverse, 1))}"
             lines += [
                 f"  reverse model: {reverse}" if self.reverse is None else f"  reverse model: {self.reverse}",
-                f"  translating, forward and back{some}: about {format_minutes(plan.translating)}",
+                f"  translating, forward and back{some}: about {format_minutes(round(plan.translating, 1))}",
             ]
         lines.append(
-            f"  candidate: {like_run if plan.candidate is None else f'at most {format_minutes(plan.candidate)}'}"
+            f"  candidate: {like_run if plan.candidate is None else f'at most {format_minutes(round(plan.candidate, 1))}'}"
         )
         lines.append(f"  test: {self.texts.num_lines('valid', 'src'):,} validation lines, twice")
         for line in lines:
@@ -392,7 +393,7 @@ class Improvement:
         pairs = f"{num_real:,} real"
         for part in parts:
             path = Path(part.src or part.tgt)
-            pairs += f", {sum(1 for _ in path.open('rb')):,} {path.parent.name}"
+            pairs += f", {fingerprint_file(path)['lines']:,} {path.parent.name}"
         return self._test(number, "translator", best, folder, pairs)
 
     def _limit(self, minutes: float | None) -> dict[str, Any]:
