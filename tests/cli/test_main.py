@@ -18,7 +18,8 @@ from heed.core.errors import DataError
 
 VERBS = [
     ("memory", "import"), ("memory", "export"), ("memory", "review"), ("memory", "find"),
-    ("train",), ("demo",), ("learn",), ("improve",), ("translate",), ("translate-file",), ("generate",), ("score",), ("predict",),
+    ("train",), ("demo",), ("learn",), ("improve",),
+    ("translate",), ("translate-file",), ("generate",), ("score",), ("predict",),
     ("embed",), ("neighbours",), ("evaluate",), ("align",), ("distill",),
     ("average",), ("info",), ("compress",), ("decompress",), ("inspect",), ("report",), ("serve",),
     ("export",), ("import",), ("data", "check"), ("data", "curve"), ("data", "deduplicate"),

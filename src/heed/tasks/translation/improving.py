@@ -300,9 +300,8 @@ class Improvement:
                 f"  reverse model: {reverse}" if self.reverse is None else f"  reverse model: {self.reverse}",
                 f"  translating, forward and back{some}: about {format_minutes(round(plan.translating, 1))}",
             ]
-        lines.append(
-            f"  candidate: {like_run if plan.candidate is None else f'at most {format_minutes(round(plan.candidate, 1))}'}"
-        )
+        candidate = like_run if plan.candidate is None else f"at most {format_minutes(round(plan.candidate, 1))}"
+        lines.append(f"  candidate: {candidate}")
         lines.append(f"  test: {self.texts.num_lines('valid', 'src'):,} validation lines, twice")
         for line in lines:
             message(line, self.quiet)
