@@ -154,6 +154,9 @@ def test_a_backward_language_model_reads_reversed_lines(folder: Path) -> None:
     assert run.predictor.score(["the ba"])[0].ids[:2] == forward.ids[1::-1]
     with pytest.raises(UsageError, match="reads text from its end"):
         run.predictor.generate("the")
+    result = call("generate", folder / "backward", "--prompt", "the")
+    assert result.code == 2
+    assert "reads text from its end" in result.err
 
 
 @torch.no_grad()

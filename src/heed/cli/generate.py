@@ -100,12 +100,13 @@ def generate(
         return options
 
     show = (stream or is_terminal(sys.stdout)) and max(limits.beam, prompts.samples) == 1 and not json_lines
-    loaded = None
+    loaded: Any = None
     if limits.beam == 1 and not (show or ensemble):
         loaded = compute.open_without_pytorch("generate", run, engine)
     if loaded is None or not loaded.engine.can_search(options_of(loaded)):
         loaded = compute.load(run, ensemble=ensemble or (), engine=engine or "auto")
         loaded.require("generate")
+    loaded.data.require_forward()
     options = options_of(loaded)
     output = TextOutput(loaded, options, json_lines)
     for group in prompts.read(errors):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pydantic import model_validator
 
+from heed.core.errors import UsageError
 from heed.decoding.detokenizer import Detokenizer
 from heed.tasks.data import DataConfig
 from heed.text.tokenizers import LineEnd, TextAs, Tokenizer
@@ -43,6 +44,11 @@ class TextData(DataConfig):
     def detokenizer(self, tokenizer: Tokenizer) -> Detokenizer:
         """Prompts to tokens, and tokens to text."""
         return Detokenizer(tokenizer, None if self.text_as == "lines" else self.line_end)
+
+    def require_forward(self) -> None:
+        """Raise UsageError for text that is read from its end, which no prompt can begin."""
+        if self.backward:
+            raise UsageError("this model reads text from its end (data.backward), so it continues no text.")
 
     def reading(self, tokenizer: Tokenizer) -> Tokenizer:
         """The tokenizer in the direction in which the text is read."""

@@ -65,8 +65,7 @@ class LanguageModelPredictor(Predictor):
 
     def continuations(self, prompt: str = "", options: SearchOptions | None = None) -> list[Hypothesis]:
         """Continue a prompt, and return scores and tokens too. The default limit is 200 tokens."""
-        if self.data.backward:
-            raise UsageError(f"{self.run.folder} reads text from its end (data.backward), so it continues no text.")
+        self.data.require_forward()
         if options is None:
             options = self.decoding.of_text(sample=True)
         elif not options.max_tokens:
