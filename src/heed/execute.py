@@ -210,7 +210,7 @@ def _count(run: Run, model: Any, task: Task, quiet: bool) -> Outcome:
         log.write("end", 1, {"reason": "counted", "seconds": seconds})
     for score in validation.scores.values():
         message(f"validation: {score.render()}", quiet)
-    return Outcome("counted", Progress(step=1))
+    return Outcome("counted", Progress(step=1, seconds=seconds))
 
 
 LIMITS = ("max_minutes", "max_steps", "max_epochs", "patience")

@@ -398,7 +398,8 @@ def _resume(folder: Path, device: str, quiet: bool, strict: bool, limits: dict[s
 def finish(folder: Path, outcome: Outcome, quiet: bool) -> None:
     """Print how a training ended. Raises typer.Exit when a signal ended it."""
     progress = outcome.progress
-    message(f"{outcome.reason}: {progress.step:,} updates, {progress.seconds / 60:.1f} minutes", quiet)
+    updates = "" if outcome.reason == "counted" else f"{progress.step:,} updates, "
+    message(f"{outcome.reason}: {updates}{progress.seconds / 60:.1f} minutes", quiet)
     if outcome.interrupted_by is not None:
         processes = distributed().world_size
         together = f" --nproc {processes}" if processes > 1 else ""
