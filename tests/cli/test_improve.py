@@ -5,17 +5,24 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from command import Result, call
-from toy import write_lines
+from toy import TINY, write_lines, write_pairs
 
-from heed.run import Run
+from heed.cli.train import run_training
+from heed.metrics.significance import Comparison
+from heed.run import RECIPE, Run
 from heed.tasks.prepare import read_valid
 from heed.tasks.translation import improving, synthetic_pairs
 from heed.tasks.translation.corrections import Decision
-from heed.tasks.translation.synthetic_pairs import Texts
+from heed.tasks.translation.data import PartConfig, TranslationData
+from heed.tasks.translation.improving import decide
+from heed.tasks.translation.synthetic_pairs import Texts, with_synthetic
+
+SHORT = {"training.max_steps": 2, "training.eval_every": 2, "training.save_every": 2}
 
 
 @pytest.fixture
@@ -30,17 +37,22 @@ def improve(run: Path, out: Path, *words: Any) -> Result:
     return call("improve", run, "--out", out, "--threads", "1", *words)
 
 
-def copying(monkeypatch: pytest.MonkeyPatch, translator: Path) -> list[str]:
-    """Train nothing: each new run is a copy of the translator. Returns the names of the new runs."""
-    trained: list[str] = []
+def copying(monkeypatch: pytest.MonkeyPatch, translator: Path) -> dict[str, Any]:
+    """Train nothing: each new run is a copy of the translator. Returns the keys of the new runs, by name."""
+    trained: dict[str, Any] = {}
 
-    def run_training(recipe: Any, keys: Any, options: Any, **_: Any) -> None:
-        trained.append(f"{options.out.parent.name}/{options.out.name}")
+    def copy(recipe: Any, keys: Any, options: Any, **_: Any) -> None:
+        trained[f"{options.out.parent.name}/{options.out.name}"] = keys
         shutil.rmtree(options.out, ignore_errors=True)
         shutil.copytree(translator, options.out)
 
-    monkeypatch.setattr("heed.cli.improve.run_training", run_training)
+    monkeypatch.setattr("heed.cli.improve.run_training", copy)
     return trained
+
+
+def tags_of(keys: Any) -> dict[str, str]:
+    """The tag of each synthetic part, by the folder of its translations."""
+    return {Path(part["src"]).parent.name: part.get("tag", "") for part in keys.get("data.parts", ())}
 
 
 def accepting(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -54,7 +66,7 @@ def test_an_equal_model_is_not_kept_and_nothing_is_done_twice(
     result = improve(translator, tmp_path / "out", "--mono-tgt", mono)
     assert result.code == 3, result.err
     assert not (tmp_path / "out").exists()
-    assert trained == ["round-1/reverse", "round-1/candidate"]
+    assert list(trained) == ["round-1/reverse", "round-1/candidate"]
     record = json.loads((tmp_path / "out.improve" / improving.RECORD).read_text())
     assert [trial["kept"] for trial in record["trials"]] == [False]
     assert "stays" in result.err
@@ -73,7 +85,11 @@ def test_a_better_model_becomes_the_run_and_its_report_says_how(
     monkeypatch.setattr(improving, "add_section", lambda run, text: (run.folder / "section").write_text(text))
     result = improve(translator, tmp_path / "out", "--mono-tgt", mono)
     assert result.code == 0, result.err
-    assert trained == ["round-1/reverse", "round-1/candidate", "round-2/reverse", "round-2/candidate"]
+    assert list(trained) == ["round-1/reverse", "round-1/candidate", "round-2/reverse", "round-2/candidate"]
+    forward = {"forward-pairs": ""}
+    assert tags_of(trained["round-1/candidate"]) == {**forward, "back-pairs": "bt", "back-mono": "bt"}
+    assert tags_of(trained["round-1/reverse"]) == {}
+    assert tags_of(trained["round-2/reverse"]) == dict.fromkeys(forward, "bt")
     assert Run(tmp_path / "out").shapes == Run(translator).shapes
     assert "| 2 | translator |" in (tmp_path / "out" / "section").read_text()
 
@@ -93,7 +109,7 @@ def test_an_interrupted_improvement_translates_nothing_again(
     before = text.stat().st_mtime_ns
     assert improve(translator, tmp_path / "out", "--mono-tgt", mono).code == 3
     assert text.stat().st_mtime_ns == before
-    assert trained == ["round-1/reverse", "round-1/candidate"]
+    assert list(trained) == ["round-1/reverse", "round-1/candidate"]
 
 
 def test_changed_text_is_refused(translator: Path, mono: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -139,3 +155,96 @@ def test_the_time_is_divided_among_rounds() -> None:
     assert plan.rounds * (plan.reverse + plan.candidate + plan.translating) == pytest.approx(180)
     assert improving.plan_for(30, 40, 100, has_reverse=True).share == pytest.approx(0.09)
     assert improving.plan_for(None, 40, 5, has_reverse=True).rounds == improving.MOST_ROUNDS
+
+
+def test_a_candidate_is_trained_with_the_recipe_and_the_validation_data_of_the_run(
+    translator: Path, mono: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    accepting(monkeypatch)
+    monkeypatch.setattr(improving, "MOST_ROUNDS", 1)
+
+    def shortly(recipe: Any, keys: dict[str, Any], options: Any, **more: Any) -> None:
+        run_training(recipe, {**keys, **({} if recipe else TINY), **SHORT}, options, **more)
+
+    monkeypatch.setattr("heed.cli.improve.run_training", shortly)
+    result = improve(translator, tmp_path / "out", "--mono-tgt", mono)
+    assert result.code == 0, result.err
+    new, old = Run(tmp_path / "out"), Run(translator)
+    assert (new.recipe.model, new.recipe.tokenizer) == (old.recipe.model, old.recipe.tokenizer)
+    assert list(read_valid(new.folder)) == list(read_valid(old.folder))
+    reverse = Run(tmp_path / "out.improve/round-1/reverse").recipe.data
+    assert (reverse.src_lang, reverse.tgt_lang) == ("bb", "aa")
+    assert "## How it was improved" in (tmp_path / "out/report.md").read_text(encoding="utf-8")
+
+
+def test_changed_training_data_is_refused(translator: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    trained, copy, data = copying(monkeypatch, translator), tmp_path / "copy", Run(translator).recipe.data
+    shutil.copytree(translator, copy)
+    src, tgt = write_pairs(tmp_path, seed=3)
+    (copy / RECIPE).write_text((copy / RECIPE).read_text().replace(data.src, str(src)).replace(data.tgt, str(tgt)))
+    result = improve(copy, tmp_path / "out")
+    assert (result.code, "is not the file that" in result.err, list(trained)) == (65, True, [])
+
+
+def test_wrong_calls_are_refused(
+    translator: Path, bigram: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result = improve(translator, tmp_path / "out", "--reverse", translator)
+    assert (result.code, "Give a translator from bb to aa" in result.err) == (2, True)
+    assert improve(bigram, tmp_path / "out").code == 2
+    (tmp_path / "out").mkdir()
+    result = improve(translator, tmp_path / "out")
+    assert (result.code, f"{tmp_path / 'out'} already exists" in result.err) == (2, True)
+    monkeypatch.setattr("heed.cli.improve.distributed", lambda: SimpleNamespace(world_size=2))
+    result = improve(translator, tmp_path / "out")
+    assert (result.code, "improve runs in one process" in result.err) == (2, True)
+
+
+def test_a_phrase_based_translator_reads_the_text_itself_and_can_be_the_reverse_model(
+    translator: Path, mono: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data, phrases = Run(translator).recipe.data, tmp_path / "phrases"
+    files = ("--src", data.tgt, "--tgt", data.src, "--src-lang", "bb", "--tgt-lang", "aa", "--data.hold_out=30")
+    assert call("train", *files, "--model.kind=phrase_based", "--out", phrases, "--quiet").code == 0
+    for words, message in (
+        (("--mono-src", mono), "--mono-src is for models that learn from synthetic pairs"),
+        (("--reverse", translator), "--reverse is for models that learn from synthetic pairs"),
+        ((), "give text in the target language with --mono-tgt"),
+    ):
+        result = improve(phrases, tmp_path / "out", *words)
+        assert (result.code, message in result.err) == (2, True)
+    result = improve(phrases, tmp_path / "out", "--mono-tgt", translator.parent / "test.aa")
+    assert result.code in (0, 3), result.err
+    [part] = Run(tmp_path / "out.improve/round-1/candidate").recipe.data.parts
+    assert (part.src, Path(part.tgt).name) == ("", "mono.tgt")
+    trained = copying(monkeypatch, translator)
+    result = improve(translator, tmp_path / "other", "--reverse", phrases)
+    assert (result.code, list(trained)) == (3, ["round-1/candidate"]), result.err
+
+
+@pytest.mark.parametrize(
+    "bleu, p, chrf, p_chrf, accepted",
+    [
+        (1.0, 0.01, 0.5, 0.01, True),
+        (1.0, 0.01, -0.1, 0.6, True),
+        (1.0, 0.2, 0.5, 0.01, False),
+        (-1.0, 0.01, 0.5, 0.01, False),
+        (1.0, 0.01, -0.5, 0.01, False),
+        (9.0, None, 9.0, None, False),
+    ],
+)
+def test_the_decision_asks_for_a_gain_in_bleu_and_no_loss_in_chrf(
+    bleu: float, p: float | None, chrf: float, p_chrf: float | None, accepted: bool
+) -> None:
+    assert decide({"bleu": Comparison(bleu, p, 1.0), "chrf": Comparison(chrf, p_chrf, 1.0)}).accepted == accepted
+
+
+def test_real_pairs_are_half_of_an_epoch_and_a_tagged_run_needs_no_tag_afterwards(tmp_path: Path) -> None:
+    src, tgt = write_pairs(tmp_path)
+    made = PartConfig(src=str(src), tgt=str(tgt), tag="bt")
+    own = (PartConfig(src="b.src", tgt="b.tgt", repeat=2), PartConfig(src="c.src", tgt="c.tgt", tag="2cc"))
+    keys = with_synthetic(TranslationData(src="a", tgt="b", parts=own), [made], 100)
+    assert keys["data.repeat"] == 3
+    assert [part.get("repeat", 1) for part in keys["data.parts"]] == [6, 1, 1]
+    assert "data.repeat" not in with_synthetic(TranslationData(src="a", tgt="b"), [made], 3000)
+    assert with_synthetic(TranslationData(src="a", tgt="b", tag="2bb"), [made], 100)["data.default_tag"] == "2bb"

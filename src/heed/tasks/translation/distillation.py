@@ -37,6 +37,9 @@ DESCRIPTION = "teachers.json"
 class Distillation:
     """The translations of the sources of some training data, in a folder."""
 
+    fate_of_flagged = "replaced by the reference"
+    """What becomes of translations that the output checks flag."""
+
     def __init__(
         self, predictor: Any, data: TranslationData, folder: Path, options: SearchOptions, quiet: bool
     ) -> None:
@@ -147,7 +150,7 @@ class Distillation:
                     progress.update(number)
         if num_flagged:
             translated = f"{num_flagged:,} of {number - before:,} translations"
-            warn(f"{translated} were flagged and replaced by the reference", self.quiet)
+            warn(f"{translated} were flagged and {self.fate_of_flagged}", self.quiet)
 
     def _rows(self) -> Iterator[tuple[Part, str, str]]:
         """The training pairs, each source once, without sentences that are held out for validation."""

@@ -49,6 +49,8 @@ _SAMPLE = 2000
 class TextTranslation(Distillation):
     """The translations of lines of text; empty where the output checks flag one, so that the pair is left out."""
 
+    fate_of_flagged = "left out"
+
     def _rows(self) -> Iterator[tuple[Part, str, str]]:
         return ((part, src, "") for part, src, _ in super()._rows())
 
@@ -177,7 +179,7 @@ def synthetic_part(folder: Path, forward: bool, data: TranslationData) -> PartCo
 
 def with_synthetic(data: TranslationData, parts: Sequence[PartConfig], num_real: int) -> dict[str, Any]:
     """The keys of `[data]` that add synthetic parts, and repeat the real pairs until they are half of an epoch."""
-    num_synthetic = sum(fingerprint_file(part.src)["lines"] for part in parts)
+    num_synthetic = sum(fingerprint_file(part.src)["lines"] for part in parts if part.src)
     repeat = min(MOST_REPEATS, max(1, round(num_synthetic / max(num_real, 1))))
     tag, texts = data.tag_of_validation, data.target_texts()
     own = [
