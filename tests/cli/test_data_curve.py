@@ -50,7 +50,12 @@ def test_a_curve_has_a_quarter_a_half_and_all_of_the_pairs(
     assert f"{numbers[0]:,}" in result.out
     assert "added" in result.out
 
+    limited = curve(translator, tmp_path / "curve")
+    assert limited.code == 65, "its recipe has other limits than the runs of the curve"
+    assert "recipe" in limited.err
+
     monkeypatch.setattr("heed.execute.execute", lambda *_: pytest.fail("trained again"))
+    monkeypatch.setattr(data_curve, "_like", lambda _: None)
     assert curve(translator, tmp_path / "curve").out == result.out
 
 
@@ -63,7 +68,14 @@ def test_changed_training_files_are_refused(translator: Path, tmp_path: Path, mo
     assert "have changed" in result.err
 
 
-@pytest.mark.parametrize("corpus, reason", [({"num_rows": 9, "init": "base"}, "began with"), ({}, "no record")])
+@pytest.mark.parametrize(
+    "corpus, reason",
+    [
+        ({"num_rows": 9, "init": "base"}, "began with"),
+        ({"num_rows": 9, "tokenizer_of": "base"}, "began with"),
+        ({}, "no record"),
+    ],
+)
 def test_a_run_that_its_recipe_alone_does_not_give_is_refused(
     translator: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, corpus: dict[str, Any], reason: str
 ) -> None:
@@ -77,7 +89,11 @@ def test_a_run_that_its_recipe_alone_does_not_give_is_refused(
 
 @pytest.mark.parametrize(
     "gain, p, of_time, pairs, time",
-    [(4.0, 0.001, 1.2, "doubling them again", "would help too"), (0.2, 0.6, 0.1, "help little", "would help little")],
+    [
+        (4.0, 0.001, 1.2, "doubling them again", "would help too"),
+        (0.2, 0.6, 0.1, "help little", "would help little"),
+        (-2.0, 0.001, 0.1, "help little", "would help little"),
+    ],
 )
 def test_advice_follows_from_what_the_second_half_added(
     gain: float, p: float, of_time: float, pairs: str, time: str

@@ -248,3 +248,16 @@ def test_real_pairs_are_half_of_an_epoch_and_a_tagged_run_needs_no_tag_afterward
     assert [part.get("repeat", 1) for part in keys["data.parts"]] == [6, 1, 1]
     assert "data.repeat" not in with_synthetic(TranslationData(src="a", tgt="b"), [made], 3000)
     assert with_synthetic(TranslationData(src="a", tgt="b", tag="2bb"), [made], 100)["data.default_tag"] == "2bb"
+
+
+def test_a_fine_tuned_run_is_refused(translator: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Run, "corpus", {"init": "base"})
+    result = improve(translator, tmp_path / "out")
+    assert result.code == 2
+    assert "began with another run's weights" in result.err
+
+
+def test_a_missing_text_is_named(translator: Path, tmp_path: Path) -> None:
+    result = improve(translator, tmp_path / "out", "--mono-tgt", tmp_path / "missing.txt")
+    assert "missing.txt" in result.err
+    assert not (tmp_path / "out.improve").exists()

@@ -80,8 +80,8 @@ def _require_suitable(run: Run) -> None:
     run.predictor.require("distill")
     if not run.corpus.get("num_rows"):
         raise UsageError(f"{run.folder} has no record of its training data.")
-    if run.corpus.get("init"):
-        raise UsageError(f"{run.folder} began with the weights of another run, which has seen other data.")
+    if run.corpus.get("init") or run.corpus.get("tokenizer_of"):
+        raise UsageError(f"{run.folder} began with weights or tokenizers of another run, which has seen other data.")
     if run.recipe.data.share < 1:
         raise UsageError(f"{run.folder} was itself trained on a part of its pairs (data.share).")
 
@@ -90,10 +90,12 @@ def _trained(whole: Run, folder: Path, share: float, device: str, quiet: bool) -
     """The run of a share of the pairs, trained unless it is complete."""
     from heed.execute import execute, is_complete, resume
     from heed.planner import TrainOptions
-    from heed.run import Run
+    from heed.run import RECIPE, Run
     from heed.training.checkpoints import list_checkpoints
 
     options = TrainOptions(folder, device=device, quiet=quiet)
+    if (folder / RECIPE).exists() and _like(Run(folder).recipe) != _like(whole.recipe):
+        raise DataError(f"{folder} was not trained with the recipe of {whole.folder}. Name another --out.")
     if is_complete(folder):
         message(f"{folder}: already trained", quiet)
     elif list_checkpoints(folder / "checkpoints"):
@@ -106,6 +108,11 @@ def _trained(whole: Run, folder: Path, share: float, device: str, quiet: bool) -
     if trained.corpus["files"] != whole.corpus["files"]:
         raise DataError(f"{folder} was not trained on the files of {whole.folder}. Name another --out.")
     return trained
+
+
+def _like(recipe: Any) -> Any:
+    """What the runs of a curve have in common."""
+    return recipe.model_copy(update={"data": recipe.data.model_copy(update={"share": 1.0, "dir": ""})})
 
 
 def _plan(whole: Run, share: float, options: TrainOptions) -> Any:
@@ -163,11 +170,15 @@ def _table(points: list[Point]) -> str:
 
 
 def _gain_of_time(run: Run) -> float | None:
-    """Of the best BLEU on validation data, what the second half of the training added; None for a count-based model."""
+    """Of the best BLEU on validation data, what the second half of the training added.
+
+    None for a count-based model, and for a training that early stopping ended, which more time would not change.
+    """
     from heed.training.metrics_log import read_metrics
 
-    scores = [(event["seconds"], event["bleu"]) for event in read_metrics(run.folder) if "bleu" in event]
-    if len(scores) < 2:
+    events = read_metrics(run.folder)
+    scores = [(event["seconds"], event["bleu"]) for event in events if "bleu" in event]
+    if len(scores) < 2 or "patience" in str(events[-1].get("reason")):
         return None
     half = scores[-1][0] / 2
     first = max((bleu for seconds, bleu in scores if seconds <= half), default=0.0)
@@ -186,6 +197,6 @@ def _advice(points: list[Point], of_time: float | None) -> str:
 
 
 def _of_pairs(gain: float, is_certain: bool) -> str:
-    if not is_certain:
+    if gain <= 0 or not is_certain:
         return "not more than chance, so more pairs of this kind would help little."
     return "doubling them again may add about as much, or somewhat less."

@@ -62,7 +62,6 @@ MOST_ROUNDS = 3
 """Hoang et al. (2018) gain little after the second."""
 TRANSLATING, REVERSE = 0.3, 0.4
 """Largest share of a round's time for translating, and the share of the rest for the reverse model."""
-LIMITS = ("max_minutes", "max_steps", "max_epochs")
 MEASURED = ("bleu", "chrf")
 TIMED = 32
 """Lines that are translated to measure the speed."""
@@ -187,10 +186,11 @@ class Improvement:
     def improve(self, max_minutes: float | None) -> bool:
         """Do what is left to do; whether there is a better translator, in `out`. Raises HeedError."""
         self._require_possible()
+        made_from = self._inputs(max_minutes)
         with storage_errors("write the improvement", path=self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
             with sole_writer(self.folder, "improving in"):
-                self._begin(max_minutes)
+                self._begin(max_minutes, made_from)
                 if not self.record.finished:
                     self._do_rounds()
                     self._note(finished=True)
@@ -199,6 +199,12 @@ class Improvement:
     # --- the beginning ----------------------------------------------------------------------------------
 
     def _require_possible(self) -> None:
+        if self.run.corpus.get("init") or self.data.share < 1:
+            why = "learned from a share of its pairs" if self.data.share < 1 else "began with another run's weights"
+            raise UsageError(
+                f"{self.run.folder} {why}, and improve trains new models from the beginning on all pairs. Give a run "
+                "that was trained in this way."
+            )
         if self._reads_text:
             refused = "--mono-src" if self.mono["src"] else "--reverse" if self.reverse else ""
             if refused:
@@ -222,9 +228,8 @@ class Improvement:
                     f"{ours[0]} to {ours[1]}. Give a translator from {ours[1]} to {ours[0]}, or leave out --reverse."
                 )
 
-    def _begin(self, max_minutes: float | None) -> None:
+    def _begin(self, max_minutes: float | None, made_from: dict[str, str]) -> None:
         """Read the record, or examine the data and plan. Raises DataError for a record of other inputs."""
-        made_from = self._inputs(max_minutes)
         path = self.folder / RECORD
         if path.exists():
             try:
@@ -251,29 +256,33 @@ class Improvement:
         for side, dropped in left_out.items():
             if self.mono[side]:
                 kept = self.texts.num_lines("mono", side)
-                message(f"--mono-{side}: {kept:,} lines are used; left out: {reasons(dropped)}", self.quiet)
+                left = f"; left out: {reasons(dropped)}" if dropped else ""
+                message(f"--mono-{side}: {kept:,} lines are used{left}", self.quiet)
         plan = self._plan(max_minutes)
         self.record = Record(made_from=made_from, plan=plan, left_out={k: dict(v) for k, v in left_out.items()})
         self._show_plan()
         self._note()
 
     def _inputs(self, max_minutes: float | None) -> dict[str, str]:
-        inputs = {str(self.run.folder): sha256_file(self.run.folder / WEIGHTS)}
+        inputs = {"RUN": sha256_file(self.run.folder / WEIGHTS)}
         if self.reverse is not None:
             inputs["--reverse"] = sha256_file(self.reverse / WEIGHTS)
         for side, paths in self.mono.items():
-            inputs |= {f"--mono-{side} {path}": sha256_file(path) for path in paths}
+            inputs |= {f"--mono-{side} {path.resolve()}": fingerprint_file(path)["sha256"] for path in paths}
         return inputs | {"--max-time": f"{max_minutes or 0:g} minutes"}
 
     def _plan(self, max_minutes: float | None) -> Plan:
         has_reverse = self.reverse is not None or self._reads_text
         if self._reads_text:
-            return plan_for(None, 0, 0, True).model_copy(update={"rounds": 1})
+            plan = plan_for(None, 0, 0, True)
+            return plan.model_copy(update={"rounds": 1, "max_minutes": max_minutes, "candidate": max_minutes})
         forward, back = (
             sum(self.texts.num_lines(name, side) for name in ("pairs", "mono")) for side in SIDES
         )  # fmt: skip
-        speed = self._seconds_per_line(self.run.predictor, "src")
-        of_reverse = self._seconds_per_line(self.tools.load(self.reverse), "tgt") if self.reverse else speed
+        speed = self._seconds_per_line(self.run.predictor.of_validation().predictor, "src")
+        of_reverse = speed
+        if self.reverse is not None:
+            of_reverse = self._seconds_per_line(self.tools.load(self.reverse).of_validation().predictor, "tgt")
         translating = (forward * speed + back * of_reverse) / 60
         return plan_for(max_minutes, self._run_minutes(), translating, has_reverse)
 
@@ -369,14 +378,16 @@ class Improvement:
         exchanged = self.texts.table("tgt", "src")
         keys = {"task": self.run.recipe.task, "seed": self.run.recipe.seed}
         keys |= flattened(exchanged.model_dump(mode="json", exclude_defaults=True), "data.")
-        own = self.run.recipe.training.model_dump(include=set(LIMITS), exclude_defaults=True)
-        limits = {f"training.{name}": value for name, value in own.items() if value}
+        minutes = self.run.recipe.training.max_minutes
+        limits = {"training.max_minutes": minutes} if minutes else {}
         keys |= limits | self._limit(self.record.plan.reverse)
         if old is not None:
             mirrored = [
                 part.model_copy(update={"src": part.tgt, "tgt": part.src, "tag": BACK_TRANSLATED}) for part in forward
             ]
             keys |= with_synthetic(exchanged, mirrored, self.texts.num_lines("pairs", "src"))
+            if Run(old).blank_model.count_based:
+                return False
         name = f"round {number}: reverse model"
         self._once(name, lambda: self.tools.train(None, keys, place / "reverse"), place / "reverse")
         return old is None or self._test(number, "reverse model", old, place / "reverse", "", exchanged=True)

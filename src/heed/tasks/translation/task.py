@@ -72,7 +72,8 @@ class TranslationTask(GenerationTask):
         if (texts := recipe.data.target_texts()) and not model.reads_target_text:
             raise ValueError(
                 f'data.parts, number {min(texts)}, has no src, and model.kind = "{recipe.model.kind}" learns from '
-                "pairs: translate this text with a model of the other direction first (docs/more-data.md)"
+                "pairs: give --model.kind=phrase_based, whose language model reads this text, or translate it with a "
+                "model of the other direction first (docs/more-data.md)"
             )
         if model.derives:
             require_derivable_recipe(recipe)
