@@ -14,7 +14,7 @@ from toy import pairs, tiny_keys, translate, write_lines
 
 import heed
 from heed.core.config import Document
-from heed.core.errors import DataError, UsageError
+from heed.core.errors import DataError, MissingInputError, UsageError
 from heed.data.line_hashes import LineHashes
 from heed.decoding.options import SearchOptions
 from heed.execute import execute
@@ -90,6 +90,19 @@ def test_text_in_the_target_language_alone_is_refused_by_models_of_pairs(tmp_pat
         }
         with pytest.raises(UsageError, match=f'number 1, has no src, and model.kind = "{kind}" learns from pairs'):
             Planner(Document(), kept, TrainOptions(tmp_path / "run", quiet=True)).plan()
+
+
+def test_text_that_cannot_be_read_is_refused_before_an_earlier_run_is_replaced(tmp_path: Path) -> None:
+    for content, kind, message in (
+        (None, MissingInputError, "does not exist"),
+        (b"\n \n", DataError, r"number 1: .*text has no lines to learn from\. Leave it out"),
+        (b"qes\n\xff\n", DataError, "UTF-8"),
+    ):
+        if content is not None:
+            (tmp_path / "text").write_bytes(content)
+        wanted = keys(tmp_path, **{"data.parts": [{"tgt": str(tmp_path / "text")}]})
+        with pytest.raises(kind, match=message):
+            Planner(Document(), wanted, TrainOptions(tmp_path / "run", quiet=True)).plan()
 
 
 def test_unknown_words_are_copied(run: Path) -> None:

@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from heed.core.errors import UsageError
+from heed.core.errors import DataError, UsageError
 from heed.core.run_files import RunFiles
 from heed.data.batch import Batch
 from heed.data.loader import BatchLoader
@@ -37,6 +37,7 @@ from heed.tasks.translation.minimum_risk import Risk, minimum_risk_loss
 from heed.tasks.translation.predictor import TranslationPredictor
 from heed.tasks.translation.prepare import prepare_translation, require_tags, tag_ids
 from heed.text.doctor import Diagnosis, diagnose_files, how_to_exchange_part, with_parts
+from heed.text.readers import read_text
 from heed.text.tokenizers import Tokenizer
 
 
@@ -93,6 +94,9 @@ class TranslationTask(GenerationTask):
     @classmethod
     def examine(cls, data: TranslationData, quiet: bool) -> Examination:
         parts = [(part, _examine_part(part, data, quiet)) for part in data.train_parts()]
+        for number, path in data.target_texts().items():  # before an earlier run is replaced
+            if not sum(1 for line in read_text(path, data.errors) if line.strip()):
+                raise DataError(f"data.parts, number {number}: {path} has no lines to learn from. Leave it out.")
         num_repeated = sum((part.repeat - 1) * diagnosis.num_pairs for part, diagnosis in parts)
         to_exchange = {part.label: how_to_exchange_part(part.files, data.errors) for part, _ in parts[1:]}
         further = {part.label: diagnosis for part, diagnosis in parts[1:]}
