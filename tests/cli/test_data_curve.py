@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,15 +22,13 @@ def curve(run: Path, out: Path) -> Result:
 
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the trainings of the curve end after two updates."""
-    plan = data_curve._plan
+    train = data_curve.run_training
 
-    def with_limits(whole: Run, share: float, options: Any) -> Any:
-        made = plan(whole, share, options)
-        limits = {key.removeprefix("training."): value for key, value in LIMITS.items()}
-        training = made.recipe.training.model_copy(update=limits)
-        return replace(made, recipe=made.recipe.model_copy(update={"training": training}))
+    def briefly(recipe: Path, keys: dict[str, object], options: Any, **others: Any) -> None:
+        train(recipe, {**keys, **LIMITS}, options, **others)
 
-    monkeypatch.setattr(data_curve, "_plan", with_limits)
+    monkeypatch.setattr(data_curve, "run_training", briefly)
+    monkeypatch.setattr(data_curve, "_like", lambda _: None)
 
 
 def test_a_curve_has_a_quarter_a_half_and_all_of_the_pairs(
@@ -50,13 +47,13 @@ def test_a_curve_has_a_quarter_a_half_and_all_of_the_pairs(
     assert f"{numbers[0]:,}" in result.out
     assert "added" in result.out
 
+    monkeypatch.setattr("heed.execute.execute", lambda *_: pytest.fail("trained again"))
+    assert curve(translator, tmp_path / "curve").out == result.out
+
+    monkeypatch.undo()
     limited = curve(translator, tmp_path / "curve")
     assert limited.code == 65, "its recipe has other limits than the runs of the curve"
     assert "recipe" in limited.err
-
-    monkeypatch.setattr("heed.execute.execute", lambda *_: pytest.fail("trained again"))
-    monkeypatch.setattr(data_curve, "_like", lambda _: None)
-    assert curve(translator, tmp_path / "curve").out == result.out
 
 
 def test_changed_training_files_are_refused(translator: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -65,7 +62,7 @@ def test_changed_training_files_are_refused(translator: Path, tmp_path: Path, mo
     monkeypatch.setattr("heed.run.Run", lambda *_: run)
     result = curve(translator, tmp_path / "curve")
     assert result.code == 65
-    assert "have changed" in result.err
+    assert "is not the file that" in result.err
 
 
 @pytest.mark.parametrize(

@@ -16,11 +16,12 @@ from heed.cli.train import run_training
 from heed.metrics.significance import Comparison
 from heed.run import RECIPE, Run
 from heed.tasks.prepare import read_valid
-from heed.tasks.translation import improving, synthetic_pairs
+from heed.tasks.translation import improvement_plan, improving, synthetic_pairs
 from heed.tasks.translation.corrections import Decision
 from heed.tasks.translation.data import PartConfig, TranslationData
 from heed.tasks.translation.improving import decide
 from heed.tasks.translation.synthetic_pairs import Texts, with_synthetic
+from heed.text.hashing import hash_text
 
 SHORT = {"training.max_steps": 2, "training.eval_every": 2, "training.save_every": 2}
 
@@ -81,7 +82,7 @@ def test_a_better_model_becomes_the_run_and_its_report_says_how(
 ) -> None:
     trained = copying(monkeypatch, translator)
     accepting(monkeypatch)
-    monkeypatch.setattr(improving, "MOST_ROUNDS", 2)
+    monkeypatch.setattr(improvement_plan, "MOST_ROUNDS", 2)
     monkeypatch.setattr(improving, "add_section", lambda run, text: (run.folder / "section").write_text(text))
     result = improve(translator, tmp_path / "out", "--mono-tgt", mono)
     assert result.code == 0, result.err
@@ -149,19 +150,19 @@ def test_a_part_has_only_pairs_with_a_translation(tmp_path: Path) -> None:
 
 
 def test_the_time_is_divided_among_rounds() -> None:
-    plan = improving.plan_for(180, 40, 5, has_reverse=False)
+    plan = improvement_plan.plan_for(180, 40, 5, has_reverse=False)
     assert plan.rounds == 2
     assert plan.reverse is not None and plan.candidate is not None
     assert plan.rounds * (plan.reverse + plan.candidate + plan.translating) == pytest.approx(180)
-    assert improving.plan_for(30, 40, 100, has_reverse=True).share == pytest.approx(0.09)
-    assert improving.plan_for(None, 40, 5, has_reverse=True).rounds == improving.MOST_ROUNDS
+    assert improvement_plan.plan_for(30, 40, 100, has_reverse=True).share == pytest.approx(0.09)
+    assert improvement_plan.plan_for(None, 40, 5, has_reverse=True).rounds == improvement_plan.MOST_ROUNDS
 
 
 def test_a_candidate_is_trained_with_the_recipe_and_the_validation_data_of_the_run(
     translator: Path, mono: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     accepting(monkeypatch)
-    monkeypatch.setattr(improving, "MOST_ROUNDS", 1)
+    monkeypatch.setattr(improvement_plan, "MOST_ROUNDS", 1)
 
     def shortly(recipe: Any, keys: dict[str, Any], options: Any, **more: Any) -> None:
         run_training(recipe, {**keys, **({} if recipe else TINY), **SHORT}, options, **more)
@@ -261,3 +262,30 @@ def test_a_missing_text_is_named(translator: Path, tmp_path: Path) -> None:
     result = improve(translator, tmp_path / "out", "--mono-tgt", tmp_path / "missing.txt")
     assert "missing.txt" in result.err
     assert not (tmp_path / "out.improve").exists()
+
+
+def test_a_candidate_gets_the_time_that_the_reverse_model_left(translator: Path, tmp_path: Path) -> None:
+    tools = improving.Tools(lambda _: None, lambda *_: None)
+    improvement = improving.Improvement(
+        Run(translator), tmp_path / "out", {"src": [], "tgt": []}, None, tools, quiet=True
+    )
+    plan = improvement_plan.plan_for(30, 40, 1, has_reverse=False)
+    assert plan.candidate is not None and plan.reverse is not None
+    for taken, spare in ((2.0, plan.reverse - 2.0), (plan.reverse + 1.0, 0.0)):
+        improvement.record = improvement_plan.Record(
+            made_from={}, plan=plan, left_out={}, minutes={"round 1: reverse model": taken}
+        )
+        assert improvement._minutes_of_candidate(1) == pytest.approx(plan.candidate + spare)
+
+
+def test_text_beyond_two_lines_for_each_pair_is_counted_and_left_out(translator: Path, tmp_path: Path) -> None:
+    lines = (translator.parent / "test.bb").read_text().splitlines()
+    mono = write_lines(tmp_path / "mono.bb", sorted({f"{one} {other}" for one in lines for other in lines}))
+    run = Run(translator)
+    texts = Texts(tmp_path / "text", run.recipe.data)
+    dropped = texts.write(run, {"src": [], "tgt": [mono]})["tgt"]
+    kept = texts.path("mono", "tgt").read_text().splitlines()
+    assert len(kept) == 2 * texts.num_lines("pairs", "src")
+    assert kept == sorted(kept, key=hash_text)
+    assert len(kept) + dropped.total() == len(mono.read_text().splitlines())
+    assert dropped["more than 2 lines for each training pair"] > 0

@@ -80,9 +80,7 @@ def check(
     *,
     files: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="FILES...", help="Two parallel files, one file of pairs, or (with --text, --conll) one file."
-        ),
+        typer.Argument(metavar="FILES...", help="Two parallel files, a file of pairs, or (--text, --conll) one file."),
     ] = None,
     valid: Annotated[list[str] | None, typer.Option(help="Validation files, in the same form.")] = None,
     test: Annotated[list[str] | None, typer.Option(help="Test files, to look for them in the training data.")] = None,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from heed.cli.options import Device, Quiet, Threads, use_threads
-from heed.cli.train import finish
+from heed.cli.train import run_training
 from heed.core.environment import data_dir, distributed
 from heed.core.errors import DataError, UsageError
 from heed.core.files import atomic_write
@@ -18,7 +18,6 @@ from heed.core.progress import message
 
 if TYPE_CHECKING:
     from heed.evaluation.evaluation import Evaluation
-    from heed.planner import TrainOptions
     from heed.run import Run
 
 SHARES = {"quarter": 0.25, "half": 0.5}
@@ -65,6 +64,8 @@ def curve(
         raise UsageError("data curve runs in one process.")
     whole = Run(run)
     _require_suitable(whole)
+    data = whole.recipe.data
+    data.model_copy(update={"dir": str(data_dir() or data.dir)}).require_unchanged(whole.corpus, whole.folder)
     use_threads(threads)
     runs = [_trained(whole, out / name, share, device, quiet) for name, share in SHARES.items()]
     points = _points([*runs, whole])
@@ -87,23 +88,18 @@ def _require_suitable(run: Run) -> None:
 
 
 def _trained(whole: Run, folder: Path, share: float, device: str, quiet: bool) -> Run:
-    """The run of a share of the pairs, trained unless it is complete."""
-    from heed.execute import execute, is_complete, resume
+    """The run of a share of the pairs, trained unless it is complete. Raises DataError for a run of another recipe."""
     from heed.planner import TrainOptions
     from heed.run import RECIPE, Run
-    from heed.training.checkpoints import list_checkpoints
 
-    options = TrainOptions(folder, device=device, quiet=quiet)
     if (folder / RECIPE).exists() and _like(Run(folder).recipe) != _like(whole.recipe):
         raise DataError(f"{folder} was not trained with the recipe of {whole.folder}. Name another --out.")
-    if is_complete(folder):
-        message(f"{folder}: already trained", quiet)
-    elif list_checkpoints(folder / "checkpoints"):
-        finish(folder, resume(options), quiet)
-    else:
-        message(f"training on {share:.0%} of the pairs: {folder}", quiet)
-        plan = _plan(whole, share, options)
-        finish(folder, execute(plan, replace(options, overwrite=folder.exists())), quiet)
+    keys: dict[str, object] = {"data.share": share}
+    if place := data_dir():
+        keys["data.dir"] = str(place)
+    message(f"{share:.0%} of the pairs: {folder}", quiet)
+    options = TrainOptions(folder, overwrite=True, device=device, quiet=quiet)
+    run_training(whole.folder / RECIPE, keys, options, dry_run=False, restartable=True)
     trained = Run(folder)
     if trained.corpus["files"] != whole.corpus["files"]:
         raise DataError(f"{folder} was not trained on the files of {whole.folder}. Name another --out.")
@@ -113,22 +109,6 @@ def _trained(whole: Run, folder: Path, share: float, device: str, quiet: bool) -
 def _like(recipe: Any) -> Any:
     """What the runs of a curve have in common."""
     return recipe.model_copy(update={"data": recipe.data.model_copy(update={"share": 1.0, "dir": ""})})
-
-
-def _plan(whole: Run, share: float, options: TrainOptions) -> Any:
-    """The training of a share. Raises DataError if the files have changed since RUN was trained."""
-    from heed.core.config import read_toml
-    from heed.planner import Planner
-    from heed.run import RECIPE
-
-    keys: dict[str, object] = {"data.share": share}
-    if folder := data_dir():
-        keys["data.dir"] = str(folder)
-    plan = Planner(read_toml(whole.folder / RECIPE), keys, options).plan()
-    here = {file["sha256"] for file in plan.diagnosis.fingerprints["train"].values()}
-    if not here <= {entry["sha256"] for entry in whole.corpus["files"].values()}:
-        raise DataError(f"the training files have changed since {whole.folder} was trained. Train it again first.")
-    return plan
 
 
 def _points(runs: list[Run]) -> list[Point]:

@@ -22,6 +22,7 @@ from heed.tasks.prepare import Row, read_valid
 from heed.tasks.translation.data import TranslationData
 from heed.tasks.translation.prepare import filtered_pairs
 from heed.text.hashing import hash_text
+from heed.text.readers.tables import one_line
 
 FEWEST = 100
 """Corrected sources that are needed: a fifth of fewer decides nothing."""
@@ -70,7 +71,7 @@ class Lesson:
         for name, rows in {**replayed, "learned": self.learned, "valid": valid}.items():
             for side, suffix in enumerate(("src", "tgt")):
                 with atomic_write(folder / f"{name}.{suffix}", "w") as file:
-                    file.writelines(f"{_one_line(row[side])}\n" for row in rows)
+                    file.writelines(f"{one_line(row[side])}\n" for row in rows)
         repeat = min(MOST_REPEATS, max(1, round(SHARE / (1 - SHARE) * len(replay) / len(self.learned))))
         learned = _part(folder, "learned", data.tag_of_validation, data) | {"repeat": repeat}
         others = [_part(folder, names[tag], tag, data) for tag, rows in by_tag.items() if rows and tag != data.tag]
@@ -150,10 +151,6 @@ def _sample(pairs: Iterator[tuple[str, str, str]], number: int, seed: int) -> It
     """Up to `number` pairs, those with the smallest hashes: the same ones whatever their order."""
     numbered = ((hash_text(f"{seed} {src}"), *row) for row in pairs for src in row[:1])
     yield from ((src, tgt, tag) for _, src, tgt, tag in islice(sorted(numbered), number))
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.splitlines())
 
 
 def _p(comparison: Comparison) -> float:

@@ -7,9 +7,10 @@ the vocabulary that no text is encoded as (see `heed.text.vocabulary`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Literal
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
@@ -17,7 +18,7 @@ from heed.core.config import Config
 from heed.core.errors import DataError, UsageError
 from heed.tasks.data import DataConfig
 from heed.text.pair_filter import PairFilterConfig
-from heed.text.readers import CorpusFiles, with_languages_of
+from heed.text.readers import CorpusFiles, fingerprint, with_languages_of
 from heed.text.vocabulary import spelled_tag
 
 Column = Annotated[int, Field(ge=1)] | str
@@ -220,6 +221,20 @@ class TranslationData(DataConfig):
             files = replace(files, src_lang=part.src_lang, tgt_lang=part.tgt_lang)
             parts.append(Part(number, files, part.tag, part.repeat))
         return parts
+
+    def require_unchanged(self, corpus: Mapping[str, Any], folder: Path) -> None:
+        """Raise DataError if the training files are not those of a run in `folder`; `corpus` is its record of them.
+
+        Other pairs might be held out, too.
+        """
+        trained = {name: entry["sha256"] for name, entry in corpus.get("files", {}).items()}
+        for part in self.train_parts():
+            for side, file in fingerprint(part.files).items():
+                if trained.get(f"{part.prefix}{side}") != file["sha256"]:
+                    raise DataError(
+                        f"{file['name']} is not the file that {folder} was trained on: its SHA-256 differs. Put that "
+                        "file back, or train a run on the new one first."
+                    )
 
     def valid_files(self) -> CorpusFiles | None:
         """The validation files, if given; of tables, the columns in the same languages as those for training."""

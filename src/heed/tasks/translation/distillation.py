@@ -27,6 +27,7 @@ from heed.tasks.prepare import chunks, read_valid
 from heed.tasks.translation.data import Part, PartConfig, TranslationData, listed
 from heed.tasks.translation.prepare import filtered_pairs
 from heed.text.hashing import HashSet, hash_text
+from heed.text.readers.tables import one_line
 
 AT_ONCE = 512
 """Sources between two writes: what an interruption loses."""
@@ -143,7 +144,7 @@ class Distillation:
                     sources = [src for _, src, _ in chunk]
                     outputs = translator.translate(sources, self.options)
                     pairs = zip(chunk, outputs, strict=True)
-                    targets = [tgt if best.flags else _one_line(best.text) for (*_, tgt), best in pairs]
+                    targets = [tgt if best.flags else one_line(best.text) for (*_, tgt), best in pairs]
                     _append(self._paths(part), sources, targets)
                     num_flagged += sum(bool(best.flags) for best in outputs)
                     number += len(chunk)
@@ -159,11 +160,7 @@ class Distillation:
         for part in self.parts:
             for src, tgt in filtered_pairs(self.data, part.files, Counter()):
                 if held.isdisjoint((src, tgt)) and seen.add(hash_text(src)):
-                    yield part, _one_line(src), _one_line(tgt)
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.splitlines())
+                    yield part, one_line(src), one_line(tgt)
 
 
 def _append(paths: Sequence[Path], *columns: Sequence[str]) -> None:

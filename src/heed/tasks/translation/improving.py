@@ -22,23 +22,22 @@ from pathlib import Path
 from shutil import copytree, ignore_patterns
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ValidationError
 
 from heed.core.config import flattened
 from heed.core.errors import DataError, UsageError
 from heed.core.files import atomic_folder, atomic_write, is_debris, sha256_file, sole_writer, storage_errors
-from heed.core.progress import format_minutes, message
+from heed.core.progress import format_minutes, message, warn
 from heed.evaluation.evaluation import Evaluation
 from heed.evaluation.outputs import compare_runs, score_changes
 from heed.evaluation.test_set import HeldOut
-from heed.metrics.significance import Comparison
 from heed.report.markdown import plain, table
 from heed.report.page import refresh_report
 from heed.report.validation import add_section
 from heed.run import WEIGHTS, Run
 from heed.tasks.prepare import read_valid
-from heed.tasks.translation.corrections import LEVEL, Decision
 from heed.tasks.translation.data import PartConfig, TranslationData
+from heed.tasks.translation.improvement_plan import Plan, Record, Trial, decide, plan_for
 from heed.tasks.translation.synthetic_pairs import (
     BACK_TRANSLATED,
     SIDES,
@@ -47,7 +46,6 @@ from heed.tasks.translation.synthetic_pairs import (
     num_kept,
     plain_search,
     reasons,
-    require_unchanged,
     synthetic_part,
     translate_pairs,
     translate_text,
@@ -58,58 +56,9 @@ from heed.training.metrics_log import read_metrics
 
 RECORD = "improvement.json"
 """What the improvement was made from, its plan, and the steps and tests so far."""
-MOST_ROUNDS = 3
-"""Hoang et al. (2018) gain little after the second."""
-TRANSLATING, REVERSE = 0.3, 0.4
-"""Largest share of a round's time for translating, and the share of the rest for the reverse model."""
 MEASURED = ("bleu", "chrf")
 TIMED = 32
 """Lines that are translated to measure the speed."""
-
-
-class Plan(BaseModel):
-    """How long each step of a round may take, in minutes; None where no time was given."""
-
-    model_config = ConfigDict(frozen=True)
-
-    rounds: int
-    max_minutes: float | None
-    reverse: float | None
-    candidate: float | None
-    translating: float
-    """Expected minutes in each round, by the speed of the run."""
-    share: float
-    """Of all lines, those that are translated in this time."""
-
-
-class Trial(BaseModel):
-    """A test of a new model against the one that it would replace."""
-
-    model_config = ConfigDict(frozen=True)
-
-    round: int
-    model: str
-    before: dict[str, float]
-    after: dict[str, float]
-    p: float | None
-    kept: bool
-    pairs: str
-    """The training data of the new model."""
-    minutes: float
-    """Of its training."""
-
-
-class Record(BaseModel):
-    """The state of an improvement, in a file."""
-
-    made_from: dict[str, str]
-    """The SHA-256 of the inputs, by name."""
-    plan: Plan
-    left_out: dict[str, dict[str, int]]
-    minutes: dict[str, float] = {}
-    """Of each finished step, by its name."""
-    trials: list[Trial] = []
-    finished: bool = False
 
 
 Train = Callable[[Run | None, Mapping[str, Any], Path], None]
@@ -125,42 +74,6 @@ class Tools:
 
     load: Callable[[Path], Any]
     train: Train
-
-
-def decide(comparisons: Mapping[str, Comparison]) -> Decision:
-    """Keep a model with a significantly higher BLEU on the validation data, whose chrF is not significantly lower.
-
-    The test is the paired bootstrap, two-sided, at the level of 5 %; with too few lines for it nothing is kept. BLEU is
-    what both trainings chose their weights by, on the same lines, so neither model has an advantage there. chrF must
-    not be worse by the same test, because output in the style of synthetic text can gain words and lose their forms.
-    """
-    bleu, chrf = comparisons["bleu"], comparisons["chrf"]
-    if bleu.p_bootstrap is None:
-        return Decision(False, "the validation data has too few lines for a test")
-    figures = f"BLEU {bleu.difference:+.2f}, p = {bleu.p_bootstrap:.3f}"
-    if not (bleu.difference > 0 and bleu.p_bootstrap < LEVEL):
-        return Decision(False, figures)
-    if chrf.difference < 0 and chrf.p_bootstrap is not None and chrf.p_bootstrap < LEVEL:
-        return Decision(False, f"{figures}, but chrF {chrf.difference:+.2f}, p = {chrf.p_bootstrap:.3f}")
-    return Decision(True, figures)
-
-
-def plan_for(max_minutes: float | None, run_minutes: float, translating: float, has_reverse: bool) -> Plan:
-    """Divide the time among as many rounds as leave each training about as long as that of the run took."""
-    if max_minutes is None:
-        return Plan(
-            rounds=MOST_ROUNDS, max_minutes=None, reverse=None, candidate=None, translating=translating, share=1.0
-        )
-    needed = translating + run_minutes * (1 if has_reverse else 2)
-    rounds = min(MOST_ROUNDS, max(1, int(max_minutes // max(needed, 1e-9))))
-    of_round = max_minutes / rounds
-    share = min(1.0, TRANSLATING * of_round / max(translating, 1e-9))
-    training = of_round - share * translating
-    reverse = 0.0 if has_reverse else REVERSE * training
-    return Plan(
-        rounds=rounds, max_minutes=max_minutes, reverse=reverse, candidate=training - reverse,
-        translating=share * translating, share=share,
-    )  # fmt: skip
 
 
 class Improvement:
@@ -251,7 +164,7 @@ class Improvement:
             raise UsageError(f"--out {self.out} already exists. Name another one, or remove it first.")
         if not all(is_debris(each) or each.name == "text" for each in self.folder.iterdir()):
             raise UsageError(f"{self.folder} is not empty and is no improvement. Name another --out.")
-        require_unchanged(self.run)
+        self.data.require_unchanged(self.run.corpus, self.run.folder)
         left_out = self.texts.write(self.run, self.mono)
         for side, dropped in left_out.items():
             if self.mono[side]:
@@ -314,6 +227,9 @@ class Improvement:
         lines.append(f"  test: {self.texts.num_lines('valid', 'src'):,} validation lines, twice")
         for line in lines:
             message(line, self.quiet)
+        if plan.candidate is not None and plan.candidate < known:
+            like = f"{self.run.folder} had {format_minutes(round(known, 1))}"
+            warn(f"a candidate may have less time than {like}, and more to learn: give a longer --max-time", self.quiet)
 
     # --- rounds -----------------------------------------------------------------------------------------
 
@@ -395,7 +311,7 @@ class Improvement:
     def _candidate(self, number: int, place: Path, best: Path, parts: Sequence[PartConfig]) -> bool:
         """Train a candidate, and whether it is better than the best translator so far."""
         num_real = self.texts.num_lines("pairs", "src")
-        keys = {**with_synthetic(self.data, parts, num_real), **self._limit(self.record.plan.candidate)}
+        keys = {**with_synthetic(self.data, parts, num_real), **self._limit(self._minutes_of_candidate(number))}
         folder = place / "candidate"
         self._once(f"round {number}: candidate", lambda: self.tools.train(self.run, keys, folder), folder)
         if list(read_valid(folder)) != list(read_valid(self.run.folder)):
@@ -405,6 +321,13 @@ class Improvement:
             path = Path(part.src or part.tgt)
             pairs += f", {fingerprint_file(path)['lines']:,} {path.parent.name}"
         return self._test(number, "translator", best, folder, pairs)
+
+    def _minutes_of_candidate(self, number: int) -> float | None:
+        """Its time, with what the reverse model left of its own."""
+        plan = self.record.plan
+        if plan.candidate is None or not plan.reverse:
+            return plan.candidate
+        return plan.candidate + max(0.0, plan.reverse - self.record.minutes.get(f"round {number}: reverse model", 0.0))
 
     def _limit(self, minutes: float | None) -> dict[str, Any]:
         return {} if minutes is None else {"training.max_minutes": round(minutes, 2)}

@@ -14,10 +14,11 @@ no tag of its own, as in both papers.
 
 from __future__ import annotations
 
+import heapq
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import chain, count, islice
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,7 @@ from heed.tasks.translation.distillation import Distillation
 from heed.text.hashing import HashSet, hash_text
 from heed.text.language.identify import profile, similarity
 from heed.text.language.scripts import main_script
-from heed.text.readers import fingerprint, fingerprint_file, read_text
+from heed.text.readers import fingerprint_file, read_text
 from heed.text.readers.tables import one_line
 
 BACK_TRANSLATED = "bt"
@@ -93,12 +94,13 @@ class Texts:
             lines = chain.from_iterable(read_text(path, self.data.errors) for path in mono[side])
             normalised = (one_line(self.data.normaliser.apply(line)) for line in lines)
             most = self.data.filter.max_characters
-            usable = sorted(
-                _usable(normalised, known, {hash_text(text) for text in held}, most, dropped[side]), key=hash_text
-            )
-            columns.setdefault("mono", {})[side] = kept = tuple(usable[: MOST_TEXT * len(known)])
-            if len(kept) < len(usable):
-                dropped[side][f"more than {MOST_TEXT} lines for each training pair"] += len(usable) - len(kept)
+            usable = _usable(normalised, known, {hash_text(text) for text in held}, most, dropped[side])
+            number = count()
+            counted = (line for line, _ in zip(usable, number, strict=False))
+            kept = tuple(heapq.nsmallest(MOST_TEXT * len(known), counted, key=hash_text))
+            columns.setdefault("mono", {})[side] = kept
+            if too_many := next(number) - len(kept):
+                dropped[side][f"more than {MOST_TEXT} lines for each training pair"] += too_many
             if mono[side] and not kept:
                 raise DataError(f"nothing is left of --mono-{side}: {reasons(dropped[side])}. Give other text.")
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -122,19 +124,6 @@ class Texts:
         keys: dict[str, Any] = {name: getattr(self.data, name) for name in kept}
         keys |= {name: str(path.absolute()) for name, path in own.items()}
         return TranslationData(**{**keys, **files}, src_lang=languages[src], tgt_lang=languages[tgt])
-
-
-def require_unchanged(run: Run) -> None:
-    """Raise DataError if the run's training files have changed since, as other pairs might be held out."""
-    trained = {name: entry["sha256"] for name, entry in run.corpus.get("files", {}).items()}
-    data: TranslationData = run.recipe.data
-    for part in data.train_parts():
-        for side, file in fingerprint(part.files).items():
-            if trained.get(f"{part.prefix}{side}") != file["sha256"]:
-                raise DataError(
-                    f"{file['name']} is not the file that {run.folder} was trained on: its SHA-256 differs. Put that "
-                    "file back, or train a run on the new one first."
-                )
 
 
 def translate_pairs(predictor: Any, texts: Texts, forward: bool, number: int, folder: Path, quiet: bool) -> None:
