@@ -152,7 +152,7 @@ def draw(path: Path, systems: Mapping[str, Sequence[Measured]]) -> None:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(7, 4.2), layout="constrained")
+    figure = Figure(figsize=(8, 4.2), layout="constrained")
     axes = figure.subplots()
     for name, runs in systems.items():
         values = [fmean(run.by_length.get(label, 0.0) for run in runs) for label in lengths()]
@@ -162,7 +162,7 @@ def draw(path: Path, systems: Mapping[str, Sequence[Measured]]) -> None:
     axes.set_ylim(bottom=0)
     axes.grid(alpha=0.3)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False, fontsize="small")
+    figure.legend(frameon=False, fontsize="small", loc="outside right center")
     FigureCanvasAgg(figure)
     figure.savefig(path, dpi=120, format="png")
 
