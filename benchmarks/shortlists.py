@@ -15,51 +15,24 @@ import statistics
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import ctranslate2
-import numpy as np
 import peers
-from numpy.typing import NDArray
 
 import heed
 from heed.export.ctranslate2 import export_ctranslate2
 from heed.metrics import score_outputs
+from heed.statistical.alignment.training import train_pair
 from heed.text.readers import read_text
 
-ROUNDS = 6
-"""Of EM."""
 WAYS = {
     "batches of 32": (32, False), "batches of 32, shortlist": (32, True),
     "one line at a time": (1, False), "one line at a time, shortlist": (1, True),
 }  # fmt: skip
 """Lines at once, and whether with a shortlist."""
-
-
-def likeliest(sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], each: int) -> dict[int, list[int]]:
-    """The likeliest target pieces of each source piece by IBM Model 1, whose empty word is piece -1."""
-    width = 1 + max(max(row, default=0) for row in targets)
-    pairs, positions, end = [], [], 0
-    for source, target in zip(sources, targets, strict=True):
-        sides = np.array([-1, *source]) + 1, np.array(target)
-        pairs.append((sides[0][:, None] * width + sides[1]).reshape(-1))
-        positions.append(np.tile(np.arange(end, end + len(target)), len(sides[0])))
-        end += len(target)
-    cells, cell = np.unique(np.concatenate(pairs), return_inverse=True)
-    position, source_of = np.concatenate(positions), cells // width
-    probs: NDArray[np.float64] = np.ones(len(cells))
-    for _ in range(ROUNDS):
-        shares = probs[cell] / np.bincount(position, probs[cell], end)[position]
-        counts = np.bincount(cell, shares, len(cells))
-        probs = counts / np.bincount(source_of, counts)[source_of]
-    best: dict[int, list[int]] = {}
-    for number in np.lexsort((-probs, source_of)):
-        found = best.setdefault(int(source_of[number]) - 1, [])
-        if len(found) < each:
-            found.append(int(cells[number] % width))
-    return best
 
 
 def main() -> None:
@@ -75,20 +48,21 @@ def main() -> None:
     given = parser.parse_args()
     predictor = heed.load(given.run, engine="torch")
     src, tgt = predictor.tokenizers["src"], predictor.tokenizers["tgt"]
-    pairs = [
-        (source, target) for source, target in zip(read_text(given.train_src), read_text(given.train_tgt), strict=True)
-    ]
-    targets = tgt.encode([target for _, target in pairs])
-    best = likeliest(src.encode([source for source, _ in pairs]), targets, given.each)
-    frequent = [id for id, _ in Counter(id for row in targets for id in row).most_common(given.always)]
+    sources, targets = (
+        [[*map(side.vocabulary.piece, ids)] for ids in side.encode(list(read_text(path)))]
+        for side, path in ((src, given.train_src), (tgt, given.train_tgt))
+    )
+    aligners = train_pair("ibm1", sources, targets, both=False)
+    allowed = {"": [piece for piece, _ in Counter(chain.from_iterable(targets)).most_common(given.always)]}
+    for piece in aligners.src_words:
+        allowed[piece] = [other for _, other, _ in aligners.translations(piece, given.each)]
     lines, references = list(read_text(given.src)), list(read_text(given.ref))
     rows = [[*map(src.vocabulary.piece, ids), "</s>"] for ids in src.encode(lines)]
     ids = {piece: id for id, piece in enumerate(tgt.vocabulary.pieces)}
     with tempfile.TemporaryDirectory() as temporary:
         model = Path(temporary) / "model"
         export_ctranslate2(predictor.run, model)
-        named = [("", frequent), *((src.vocabulary.piece(id), found) for id, found in best.items() if id >= 0)]
-        text = "".join(f"{piece}\t{' '.join(map(tgt.vocabulary.piece, found))}\n" for piece, found in named)
+        text = "".join(f"{piece}\t{' '.join(others)}\n" for piece, others in allowed.items())
         (model / "vmap.txt").write_text(text, encoding="utf-8")
         translator = ctranslate2.Translator(str(model), compute_type=given.precision, inter_threads=1, intra_threads=1)
 
