@@ -115,9 +115,9 @@ def with_weights(run: Run) -> Run:
     return run
 
 
-def trainer_of(run: Run) -> Trainer:
+def trainer_of(run: Run, threads: int = 1) -> Trainer:
     """A trainer for a prepared run, from its first update."""
-    torch.set_num_threads(1)
+    torch.set_num_threads(threads)
     recipe = run.recipe
     d_model = recipe.model.model_dump()["d_model"]
     model = run.new_model()

@@ -142,13 +142,15 @@ def prepared_text(folder: Path, training: TrainingConfig | None = None, **data: 
     return LanguageModelTask(run, recipe, {"tgt": load_tokenizer(run / "tokenizer.json")}, CPU)
 
 
-def trainer_for(folder: Path, name: str = "run", ranks: Ranks = ALONE, text_as: str = "stream", **keys: Any) -> Trainer:
+def trainer_for(
+    folder: Path, name: str = "run", ranks: Ranks = ALONE, text_as: str = "stream", threads: int = 1, **keys: Any
+) -> Trainer:
     """A trainer of the tiny model on the toy text, into `folder / name`."""
     config = TrainingConfig(**{
         "context": 7, "num_streams": 4, "tokens_per_batch": 28, "lr": 1e-2, "warmup_steps": 1, "label_smoothing": 0.0,
         "max_steps": 24, "eval_every": 12, "save_every": 6, "log_every": 5, "stop_metric": "perplexity", **keys,
     })  # fmt: skip
-    torch.set_num_threads(1)
+    torch.set_num_threads(threads)
     task = prepared_text(folder, config, text_as=text_as)
     (folder / name).mkdir(exist_ok=True)
     return Trainer(config, tiny_model(task), task, folder / name, 1, CPU, 16, quiet=True, ranks=ranks)

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 import torch
 
+from heed.data.batch import divided
 from heed.data.masking import Masking, equal_parts
 from heed.nn.dropout_keys import DropoutKeys
 
@@ -61,7 +62,7 @@ def test_a_row_is_masked_alike_in_any_batch_and_otherwise_in_another_epoch(whole
 
 def test_halves_are_the_rows_of_the_whole() -> None:
     batch = PLAIN.batch(random_rows([30, 30, 10, 10]), range(4), keys([0, 1, 2, 3]))
-    first, second = batch.halves()
+    first, second = divided(batch, 2)
     assert second.source.ids.shape == (2, 11)
     assert first.num_targets + second.num_targets == batch.num_targets
     assert second.chosen.equal(batch.chosen[2:, :11])

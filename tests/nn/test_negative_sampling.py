@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import nn
 
+from heed.data.batch import divided
 from heed.data.word_windows import InputRows, WindowOptions, WindowSampler, batch_random
 from heed.nn.negative_sampling import SparseMatrix, negative_sampling_loss, pair_losses
 
@@ -78,14 +79,14 @@ def test_gradients_are_sparse_and_touch_only_the_rows_of_the_batch() -> None:
 def test_the_halves_of_a_batch_have_its_loss_and_gradients() -> None:
     batch = a_batch()
     gradients = []
-    for parts in ([batch], batch.halves()):
+    for parts in ([batch], divided(batch, 2)):
         inputs, outputs = tables(batch)
         for part in parts:
             negative_sampling_loss(inputs, outputs, part.bags, part.targets).backward()  # type: ignore[no-untyped-call]
         gradients.append((inputs.grad, outputs.grad))
     for whole, halves in zip(*gradients, strict=True):
         torch.testing.assert_close(whole.to_dense(), halves.to_dense())
-    assert sum(part.num_targets for part in batch.halves()) == batch.num_targets
+    assert sum(part.num_targets for part in divided(batch, 2)) == batch.num_targets
 
 
 def test_a_batch_without_words_has_no_loss() -> None:

@@ -16,7 +16,7 @@ from toy import last_checkpoint, prepared, straight_and_resumed, trainer_of
 
 from heed.core.config import Document
 from heed.core.errors import UsageError
-from heed.data.batch import Batch, collate
+from heed.data.batch import Batch, collate, divided
 from heed.models import MODELS, GenerativeModel
 from heed.nn.contract import Smoothing, TokenSource
 from heed.nn.dropout_keys import DropoutKeys
@@ -108,7 +108,7 @@ def test_the_loss_of_a_batch_is_the_sum_of_its_halves(name: str) -> None:
     """Neither samples nor dropout depend on the neighbours, nor a translation on how many its row has."""
     model, batch = model_of(name), batch_of((4, 2, 5, 3))
     whole, left, right = (
-        minimum_risk_loss(model, part, keys_of(part), RISK).loss_sum for part in (batch, *batch.halves())
+        minimum_risk_loss(model, part, keys_of(part), RISK).loss_sum for part in (batch, *divided(batch, 2))
     )
     torch.testing.assert_close(whole, left + right, rtol=1e-5, atol=1e-5)
 

@@ -13,7 +13,7 @@ from torch import Tensor
 from toy import events, prepared, straight_and_resumed, trainer_of
 
 from heed.core.errors import UsageError
-from heed.data.batch import Batch, collate
+from heed.data.batch import Batch, collate, divided
 from heed.models import MODELS, GenerativeModel
 from heed.nn.contract import Smoothing
 from heed.nn.dropout_keys import DropoutKeys
@@ -69,7 +69,7 @@ def test_the_loss_of_a_batch_is_the_sum_of_its_halves(name: str) -> None:
     def loss(part: Batch) -> Tensor:
         return r_drop_loss(model, part, Smoothing(0.1), DropoutKeys.for_step(1, 7, part.rows), ALPHA).loss_sum
 
-    left, right = batch.halves()
+    left, right = divided(batch, 2)
     torch.testing.assert_close(loss(batch), loss(left) + loss(right), rtol=1e-5, atol=1e-4)
 
 

@@ -13,7 +13,7 @@ from toy import last_checkpoint, prepared, straight_and_resumed, trainer_of
 
 from heed.core.config import Document
 from heed.core.errors import UsageError
-from heed.data.batch import Batch, collate
+from heed.data.batch import Batch, collate, divided
 from heed.models import MODELS, GenerativeModel
 from heed.nn.contract import Smoothing
 from heed.nn.dropout_keys import DropoutKeys
@@ -86,7 +86,7 @@ def test_choices_do_not_depend_on_the_neighbours() -> None:
         keys = DropoutKeys.for_step(1, 7, part.rows)
         return read_partly_own(model, part.tgt_in, model.start(part.source, dropout_keys=keys), keys, 0.3)
 
-    together, (left, right) = read(batch), batch.halves()
+    together, (left, right) = read(batch), divided(batch, 2)
     for part, rows in ((left, slice(0, 2)), (right, slice(2, 4))):
         alone = read(part)
         assert alone[part.tgt_mask].equal(together[rows, : alone.shape[1]][part.tgt_mask])

@@ -16,6 +16,7 @@ from toy_tags import TINY, conll, rows, tiny_tagger, write_conll
 
 import heed
 from heed.core.errors import DataError, UsageError
+from heed.data.batch import divided
 from heed.data.store import TokenStore
 from heed.nn.crf import Chain
 from heed.nn.reader_heads import ReaderWithHead
@@ -218,7 +219,7 @@ def test_halves_of_a_batch_have_its_rows(tagger: Any) -> None:
     store = TokenStore.open(tagger.run.folder / "data" / "train")
     ids = {side: [store.row(side, row) for row in range(5)] for side in store.sides}
     batch = collate(ids, range(5))
-    first, second = batch.halves()
+    first, second = divided(batch, 2)
     assert (len(first.rows), len(second.rows)) == (2, 3)
     assert first.num_targets + second.num_targets == batch.num_targets
     assert second.source.key(0) == batch.source.key(2) and batch.num_real <= batch.num_positions

@@ -21,6 +21,7 @@ from heed.metrics.metric import Score
 from heed.nn.dropout_keys import DropoutKeys
 from heed.tasks.task import Loss, Validation
 from heed.training.checkpoints import list_checkpoints, load_checkpoint
+from heed.training.gradients import Sums
 from heed.training.progress import Divergence
 from heed.training.trainer import Trainer
 
@@ -314,12 +315,12 @@ def test_gradients_of_a_failed_attempt_are_discarded(tmp_path: Path) -> None:
 
     backward = little.gradients._backward
 
-    def fails_late(step: int, batch: Batch, num_tokens: float, before: None) -> tuple[float, float, None]:
-        sums = backward(step, batch, num_tokens, before)
+    def fails_late(model: Any, step: int, batch: Batch, num_tokens: float, before: None) -> Sums | None:
+        sums = backward(model, step, batch, num_tokens, before)
         if batch is batches[1] and not failed:
             failed.append(batch)
-            raise MemoryError
-        return *sums[:2], None
+            return None
+        return sums
 
     little.gradients._backward = fails_late  # type: ignore[method-assign,assignment]
     expected, found = gradients(enough, batches), gradients(little, batches)

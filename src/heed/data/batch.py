@@ -17,7 +17,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, Protocol, Self
+from itertools import pairwise
+from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
 import torch
@@ -65,13 +66,22 @@ class TrainingBatch(Protocol):
         """For streams cut at random: length of the segment relative to the usual one."""
         ...
 
-    def halves(self) -> tuple[Self, Self]:
-        """The first half of the rows and the others, each without columns that are all padding."""
+    def part(self, rows: slice) -> Self:
+        """Some of the rows, without columns that are all padding."""
         ...
 
     def to(self, device: torch.device) -> Self:
         """The same batch on another device."""
         ...
+
+
+AnyBatch = TypeVar("AnyBatch", bound=TrainingBatch)
+
+
+def divided(batch: AnyBatch, number: int) -> list[AnyBatch]:
+    """The rows of a batch in `number` consecutive parts of nearly the same size."""
+    cuts = [len(batch.rows) * index // number for index in range(number + 1)]
+    return [batch.part(slice(begin, end)) for begin, end in pairwise(cuts)]
 
 
 class SourceBatch(ABC):
@@ -104,10 +114,6 @@ class SourceBatch(ABC):
         """Mask of what is computed: the source's positions, or their parts if it has any."""
         computed: Tensor = getattr(self.source, "computed", self.source.mask)
         return computed
-
-    def halves(self) -> tuple[Self, Self]:
-        middle = len(self.rows) // 2
-        return self.part(slice(0, middle)), self.part(slice(middle, None))
 
     @abstractmethod
     def part(self, rows: slice) -> Self:
@@ -154,10 +160,6 @@ class Batch:
     @property
     def num_positions(self) -> int:
         return self.tgt_mask.numel() + (self.source.mask.numel() if self.source else 0)
-
-    def halves(self) -> tuple[Batch, Batch]:
-        middle = len(self.rows) // 2
-        return self.part(slice(0, middle)), self.part(slice(middle, None))
 
     def part(self, rows: slice) -> Batch:
         """Some of the rows, without columns that are all padding."""

@@ -96,11 +96,7 @@ class WindowBatch:
     def num_real(self) -> int:
         return self.num_positions
 
-    def halves(self) -> tuple[WindowBatch, WindowBatch]:
-        middle = len(self.rows) // 2
-        return self._part(slice(0, middle)), self._part(slice(middle, None))
-
-    def _part(self, rows: slice) -> WindowBatch:
+    def part(self, rows: slice) -> WindowBatch:
         targets = self.targets.part(rows)
         return replace(
             self, bags=self.bags.part(rows), targets=targets, rows=self.rows[rows],

@@ -6,7 +6,8 @@ import ctypes
 import math
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import torch
 
@@ -53,6 +54,17 @@ def set_threads(threads: int) -> None:
     if library := _c_library():
         library.mallopt(_M_MMAP_THRESHOLD, 1 << 30)
         library.mallopt(_M_TRIM_THRESHOLD, (1 << 31) - 1)
+
+
+@contextmanager
+def products_by(threads: int) -> Iterator[None]:
+    """In this thread, divide operations among so many threads for a while."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 CLEARLY_FASTER = 1.2

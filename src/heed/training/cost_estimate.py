@@ -14,13 +14,17 @@ import torch
 
 from heed.core.progress import format_minutes, format_seconds
 from heed.data.batch import TrainingBatch
-from heed.nn.dropout_keys import DropoutKeys
 from heed.tasks.task import Task
 from heed.training.config import TrainingConfig
+from heed.training.gradients import GradientAccumulator
+from heed.training.progress import Progress
+from heed.training.ranks import ALONE
 from heed.training.weights import Weights
 
 BYTES_PER_PARAMETER = {"float32": 4 * 6, "bfloat16": 4 * 6 + 2 * 2}
 """Weights, gradients, Adam's two moments, average and validation copy in float32; bfloat16 adds two copies."""
+BYTES_OF_GRADIENT = {"float32": 4, "bfloat16": 2}
+"""Gradients of a parameter in each replica of the model."""
 
 
 @dataclass(frozen=True)
@@ -76,11 +80,14 @@ def estimate_cost(
     In each update, each of several processes has a batch of its own.
     """
     num_parameters = sum(parameter.numel() for parameter in model.parameters())
-    weights = Weights(model.to(batch.rows.device), config.precision)
-    seconds = min(_timed_update(task, model, weights, batch, config) for _ in range(3))
+    device = batch.rows.device
+    weights = Weights(model.to(device), config.precision)
+    accumulator = GradientAccumulator(config, task, weights, 0, device, quiet=True, ranks=ALONE)
+    seconds = min(_timed_update(accumulator, batch) for _ in range(3))
     rate = num_processes * batch.num_targets / seconds
     activations = _activation_bytes(model, config, batch.num_real if task.targets == "texts" else batch.num_targets)
-    memory = num_parameters * BYTES_PER_PARAMETER[config.precision] + activations + 300 * 2**20
+    each = BYTES_PER_PARAMETER[config.precision] + accumulator.num_replicas * BYTES_OF_GRADIENT[config.precision]
+    memory = num_parameters * each + activations + 300 * 2**20
     seconds_per_epoch = num_targets / rate
     seconds_per_update = config.accumulate * seconds
     of_steps, of_epochs = config.max_steps * seconds_per_update, config.max_epochs * seconds_per_epoch
@@ -92,14 +99,10 @@ def estimate_cost(
     return CostEstimate(num_parameters, rate, seconds_per_epoch, memory, seconds_per_update, limits, task.targets)
 
 
-def _timed_update(
-    task: Task, model: torch.nn.Module, weights: Weights, batch: TrainingBatch, config: TrainingConfig
-) -> float:
+def _timed_update(accumulator: GradientAccumulator, batch: TrainingBatch) -> float:
     begin = time.perf_counter()
-    loss = task.loss(model, batch, config.smoothing, DropoutKeys.for_step(0, 0, batch.rows))
-    (loss.loss_sum / batch.num_targets).backward()  # type: ignore[no-untyped-call]
-    weights.collect_gradients()
-    weights.clear_gradients()
+    accumulator.accumulate(0, [batch], batch.num_targets, Progress(), None)
+    accumulator.weights.clear_gradients()
     return time.perf_counter() - begin
 
 

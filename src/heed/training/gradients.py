@@ -1,29 +1,39 @@
 """Gradient accumulation for one update.
 
-Gradients are summed over the batches of all ranks. A batch that does not fit into memory is computed in parts. Where
-rows are streams, each segment starts from the final state of the previous one.
+Gradients are summed over the batches of all ranks. On a CPU, the rows of a batch are divided among the threads: each
+computes its part with a replica of the model, and all wait for each other once per batch. If they divided each matrix
+product instead, they would wait thousands of times. A batch that does not fit into memory is computed in more parts.
+Where rows are streams, each segment starts from the final state of the previous one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from functools import reduce
+from itertools import islice
 from typing import Any
 
 import torch
 
 from heed.core.errors import HeedError
 from heed.core.progress import warn
-from heed.data.batch import TrainingBatch
+from heed.data.batch import TrainingBatch, divided
 from heed.nn.contract import State
-from heed.nn.device import is_out_of_memory
+from heed.nn.device import is_out_of_memory, products_by
 from heed.nn.dropout_keys import DropoutKeys
 from heed.tasks.task import Task
 from heed.training.config import TrainingConfig
 from heed.training.progress import Progress
 from heed.training.ranks import Ranks
 from heed.training.weights import Weights
+
+LEAST_POSITIONS = 128
+"""Positions of a part that are worth a thread of their own."""
+MOST_PARTS = 4
+"""Parts of a batch at the same time. Each needs memory for its gradients, and time to add them up. Further threads
+divide the products of the parts."""
 
 
 @dataclass
@@ -46,12 +56,16 @@ class GradientAccumulator:
         self.config = config
         self.task = task
         self.weights = weights
-        self.model: Any = weights.model
         self.seed = seed
         self.device = device
         self.quiet = quiet
         self.ranks = ranks
         self.sharded = ranks.world_size > 1 and config.parallel == "sharded"
+        self._threads = torch.get_num_threads()
+        is_divided = device.type == "cpu" and not self.sharded and not weights.sparse
+        self.num_replicas = min(self._threads, MOST_PARTS) - 1 if is_divided else 0
+        self._models: list[Any] = [weights.model, *(weights.replica() for _ in range(self.num_replicas))]
+        self._pool = ThreadPoolExecutor(self.num_replicas, "heed-replica") if self.num_replicas else None
 
     def accumulate(
         self, step: int, batches: Sequence[TrainingBatch], divisor: float, progress: Progress, carried: State | None
@@ -72,35 +86,62 @@ class GradientAccumulator:
     def _attempt(
         self, step: int, batches: Sequence[TrainingBatch], divisor: float, max_positions: int, carried: State | None
     ) -> Sums | TrainingBatch:
-        """Return the sums, or the part that did not fit into memory."""
+        """Return the sums, or a part that did not fit into memory."""
         sums = Sums(carried=carried)
         for batch in batches:
             before = sums.carried if batch.segment else None
             after: list[State | None] = []
             done = 0
-            for part in split(batch, max_positions):
-                rows = slice(done, done + len(part.rows))
-                done = rows.stop
-                try:
-                    loss, nll, state = self._backward(step, part, divisor, _select(before, rows, batch))
-                except (RuntimeError, MemoryError) as error:
-                    if not is_out_of_memory(error):
-                        raise
-                    return part
-                sums.loss += loss
-                sums.nll += nll
-                after.append(state)
+            parts = split(batch, max_positions, len(self._models))
+            while group := list(islice(parts, len(self._models))):
+                jobs = []
+                for part in group:
+                    rows = slice(done, done + len(part.rows))
+                    jobs.append((part, _select(before, rows, batch)))
+                    done = rows.stop
+                for part, result in zip(group, self._side_by_side(step, divisor, jobs), strict=True):
+                    if result is None:
+                        return part
+                    sums.loss += result.loss
+                    sums.nll += result.nll
+                    after.append(result.carried)
+                self.weights.collect_gradients()
             sums.carried = reduce(_join, after)
         return sums
 
+    def _side_by_side(
+        self, step: int, divisor: float, jobs: Sequence[tuple[TrainingBatch, State | None]]
+    ) -> list[Sums | None]:
+        """The sums of each part of a batch, which is computed in a thread of its own; None if it does not fit."""
+        if len(jobs) == 1 or self._pool is None:
+            return [self._backward(self._models[0], step, part, divisor, before) for part, before in jobs]
+        num_inner = max(1, self._threads // len(jobs))
+
+        def work(model: Any, part: TrainingBatch, before: State | None) -> Sums | None:
+            with products_by(num_inner):
+                return self._backward(model, step, part, divisor, before)
+
+        mine, *others = zip(self._models, jobs, strict=False)
+        running = [self._pool.submit(work, model, *job) for model, job in others]
+        try:
+            first = work(mine[0], *mine[1])
+        finally:
+            wait(running)
+        return [first, *(each.result() for each in running)]
+
     def _backward(
-        self, step: int, batch: TrainingBatch, divisor: float, before: State | None
-    ) -> tuple[float, float, State | None]:
+        self, model: Any, step: int, batch: TrainingBatch, divisor: float, before: State | None
+    ) -> Sums | None:
+        """Add the gradients of a part to those of `model`; None if it does not fit into memory."""
         dropout_keys = DropoutKeys.for_step(self.seed, step, batch.rows)
-        loss = self.task.loss(self.model, batch, self.config.smoothing, dropout_keys, before)
-        (loss.loss_sum / divisor).backward()  # type: ignore[no-untyped-call]
-        self.weights.collect_gradients()
-        return float(loss.loss_sum.detach()), float(loss.nll_sum), loss.state
+        try:
+            loss = self.task.loss(model, batch, self.config.smoothing, dropout_keys, before)
+            (loss.loss_sum / divisor).backward()  # type: ignore[no-untyped-call]
+        except (RuntimeError, MemoryError) as error:
+            if not is_out_of_memory(error):
+                raise
+            return None
+        return Sums(float(loss.loss_sum.detach()), float(loss.nll_sum), loss.state)
 
     def _lower_max_positions(self, batch: TrainingBatch, progress: Progress) -> None:
         """After running out of memory: clear the gradients, and split batches of this size from now on."""
@@ -123,13 +164,19 @@ class GradientAccumulator:
             )
 
 
-def split(batch: TrainingBatch, max_positions: int) -> Iterator[TrainingBatch]:
-    """Halve a batch repeatedly until each part has at most `max_positions` (0: no limit) or one row."""
-    if max_positions and batch.num_positions > max_positions and len(batch.rows) > 1:
-        for half in batch.halves():
-            yield from split(half, max_positions)
-    else:
+def split(batch: TrainingBatch, max_positions: int, number: int = 1) -> Iterator[TrainingBatch]:
+    """Divide a batch into up to `number` parts, and halve each until it has at most `max_positions` (0: no limit).
+
+    A part has at least one row.
+    """
+    number = max(1, min(number, len(batch.rows), batch.num_positions // LEAST_POSITIONS))
+    if number == 1 and max_positions and batch.num_positions > max_positions and len(batch.rows) > 1:
+        number = 2
+    if number == 1:
         yield batch
+    else:
+        for part in divided(batch, number):
+            yield from split(part, max_positions)
 
 
 def _select(state: State | None, rows: slice, batch: TrainingBatch) -> State | None:

@@ -30,6 +30,7 @@ from heed.data.batch import TrainingBatch
 from heed.data.schedule import Position
 from heed.metrics import METRICS
 from heed.nn.contract import State
+from heed.nn.device import products_by
 from heed.nn.weight_file import save_weights, shapes_of
 from heed.tasks.prepare import vocabulary_digests
 from heed.tasks.task import Task, Validation
@@ -89,7 +90,7 @@ class Trainer:
         self.weights = Weights(self.model, config.precision, mesh)
         self.average = running_average(config, self.weights.master)
         self.recent: list[Mapping[str, Tensor]] = []
-        self.optimizer = build_optimizer(config, self.weights.master, device, getattr(model, "sparse_gradients", False))
+        self.optimizer = build_optimizer(config, self.weights.master, device, self.weights.sparse)
         self._trained: set[str] | None = None
         self.schedule = SCHEDULES[config.schedule](config, d_model)
         self.gradients = GradientAccumulator(config, task, self.weights, seed, device, self.quiet, ranks)
@@ -114,7 +115,9 @@ class Trainer:
         self.task.update, self.task.moving_nll = step, self.progress.moving_nll
         sums = self.gradients.accumulate(step, batches, divisor, self.progress, self.carried)
         loss_sum, nll_sum = self.ranks.sums(sums.loss, sums.nll)
-        if self._update(step, batches):
+        with products_by(1) if self.gradients.num_replicas else nullcontext():  # so that no thread waits for another
+            is_finite = self._update(step, batches)
+        if is_finite:
             self.progress.window.add(loss_sum, nll_sum, num_targets, num_positions, num_real)
             if num_targets:  # all words of a batch may have been left out by subsampling
                 self.progress.add_nll(nll_sum / num_targets)

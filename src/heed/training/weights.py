@@ -1,11 +1,13 @@
 """Copies of the weights during training: working precision, float32 and averages.
 
 The optimiser updates float32 weights. In bfloat16 training the model computes with a bfloat16 copy, whose gradients are
-accumulated in float32; in float32 training the model's own weights are optimised.
+accumulated in float32; in float32 training the model's own weights are optimised. Replicas of the model compute with
+the same weights in other threads.
 """
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -28,6 +30,7 @@ class Weights:
             shard(model, precision, mesh)
             precision = "float32"  # of the parts in memory
         self.model = model
+        self.sparse: bool = getattr(model, "sparse_gradients", False)
         self._working = dict(model.named_parameters())
         self.master: dict[str, Tensor] = {}
         for name, parameter in self._working.items():
@@ -39,28 +42,44 @@ class Weights:
         self._copies = precision != "float32"
         if self._copies:
             model.to(torch.bfloat16)
+        self._replicas: list[dict[str, nn.Parameter]] = []
 
     def parameters(self) -> list[Tensor]:
         """The tensors that the optimiser updates, in a fixed order."""
         return list(self.master.values())
 
+    def replica(self) -> nn.Module:
+        """A model that computes with the same weights in memory, and has gradients of its own."""
+        model = copy.deepcopy(self.model)
+        parameters = dict(model.named_parameters())
+        for name, parameter in parameters.items():
+            parameter.data = self._working[name].data
+        self._replicas.append(parameters)
+        return model
+
     def collect_gradients(self) -> None:
-        """Add the model's gradients to the float32 ones, and clear the model's. Sparse ones stay with the model."""
+        """Add the gradients of the model and its replicas to the float32 ones, in a fixed order, and clear them.
+
+        Where the model's own weights are optimised, its gradients are the float32 ones. Sparse ones stay with it.
+        """
         if not self._copies:
             for parameter in self._working.values():
                 if parameter.grad is not None and parameter.grad.is_sparse:
                     parameter.grad = parameter.grad.coalesce()
-            return
-        for name, parameter in self._working.items():
-            total, grad = self.master[name].grad, parameter.grad
-            if grad is not None and total is not None:
-                total.add_(grad)
+        for parameters in [self._working] * self._copies + self._replicas:
+            for name, parameter in parameters.items():
+                total, grad = self.master[name], parameter.grad
+                if grad is not None and total.grad is not None:
+                    total.grad.add_(grad)
+                elif grad is not None:
+                    total.grad = grad
                 parameter.grad = None
 
     def clear_gradients(self) -> None:
         """Clear all gradients."""
-        for parameter in self._working.values():
-            parameter.grad = None
+        for parameters in (self._working, *self._replicas):
+            for parameter in parameters.values():
+                parameter.grad = None
         if self._copies:
             torch._foreach_zero_(self.gradients())
 
@@ -74,7 +93,8 @@ class Weights:
     def train_only(self, names: Collection[str]) -> None:
         """Compute gradients for these weights and for no others, which the optimiser then leaves as they are."""
         for name, parameter in self._working.items():
-            parameter.requires_grad_(name in names)
+            for parameters in (self._working, *self._replicas):
+                parameters[name].requires_grad_(name in names)
             master = self.master[name]
             if name not in names:
                 parameter.grad = master.grad = None
