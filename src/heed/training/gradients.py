@@ -118,15 +118,16 @@ class GradientAccumulator:
         num_inner = max(1, self._threads // len(jobs))
 
         def work(model: Any, part: TrainingBatch, before: State | None) -> Sums | None:
-            with products_by(num_inner):
-                return self._backward(model, step, part, divisor, before)
+            torch.set_num_threads(num_inner)  # of this thread
+            return self._backward(model, step, part, divisor, before)
 
         mine, *others = zip(self._models, jobs, strict=False)
-        running = [self._pool.submit(work, model, *job) for model, job in others]
-        try:
-            first = work(mine[0], *mine[1])
-        finally:
-            wait(running)
+        with products_by(num_inner):  # until all have finished: MKL has one number for all threads
+            running = [self._pool.submit(work, model, *job) for model, job in others]
+            try:
+                first = work(mine[0], *mine[1])
+            finally:
+                wait(running)
         return [first, *(each.result() for each in running)]
 
     def _backward(
