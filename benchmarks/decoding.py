@@ -34,6 +34,7 @@ from heed.decoding.options import SearchOptions
 from heed.decoding.translator import ModelTranslator
 from heed.execute import execute
 from heed.metrics import score_outputs
+from heed.nn.device import choose_device
 from heed.planner import Planner, TrainOptions
 from heed.run import RECIPE, WEIGHTS, Run
 from heed.text.normalise import Normaliser
@@ -107,10 +108,10 @@ def timed(translate: Translate, setting: Setting) -> Answer:
 # --- heed -----------------------------------------------------------------------------------------------
 
 
-def heed_side(folder: Path, threads: int) -> Callable[[Job], Answer]:
+def heed_side(folder: Path, threads: int, device: torch.device) -> Callable[[Job], Answer]:
     """The run's own translator."""
     translators = {
-        precision: heed.load(folder, precision=precision).run.predictor.translator
+        precision: heed.load(folder, precision=precision, device=str(device)).run.predictor.translator
         for precision in ("float32", "bfloat16")
     }
 
@@ -157,7 +158,7 @@ def longest_first(ids: Sequence[Sequence[int]]) -> list[int]:
     return sorted(range(len(ids)), key=lambda index: -len(ids[index]))
 
 
-def marian_side(folder: Path, threads: int) -> Callable[[Job], Answer]:
+def marian_side(folder: Path, threads: int, device: torch.device) -> Callable[[Job], Answer]:
     """`generate` of a Marian model."""
     torch.set_num_threads(threads)
     run = Run(folder)
@@ -166,7 +167,7 @@ def marian_side(folder: Path, threads: int) -> Callable[[Job], Answer]:
     for precision, dtype in (("float32", torch.float32), ("bfloat16", torch.bfloat16)):
         model = peers.marian(config, run.vocabularies.tgt_size, 0.0, 0.0).eval()
         peers.give_weights_to_marian(run.model, model)
-        models[precision] = model.to(dtype)
+        models[precision] = model.to(device, dtype)
     text = Text.of(run)
 
     def do(job: Job) -> Answer:
@@ -189,6 +190,7 @@ def marian_translate(
         rows = order[begin : begin + setting.batch]
         longest = len(ids[rows[0]])
         src = torch.tensor([ids[row] + [Vocabulary.pad_id] * (longest - len(ids[row])) for row in rows])
+        src = src.to(model.device)
         found = model.generate(
             input_ids=src, attention_mask=(src != Vocabulary.pad_id).long(), num_beams=setting.beam, do_sample=False,
             max_new_tokens=MAX_TOKENS + 1, length_penalty=1.0,
@@ -214,7 +216,7 @@ def ctranslate2_layouts(threads: int) -> dict[str, tuple[int, int]]:
     return {f"{workers} x {each}": (workers, each) for workers, each in layouts}
 
 
-def ctranslate2_side(folder: Path, threads: int) -> Callable[[Job], Answer]:
+def ctranslate2_side(folder: Path, threads: int, device: torch.device) -> Callable[[Job], Answer]:
     """CTranslate2's own search."""
     import ctranslate2
 
@@ -262,11 +264,11 @@ def ctranslate2_translate(translator: Any, text: Text, lines: list[str], setting
 # --- the weights ----------------------------------------------------------------------------------------
 
 
-def marian_run(given: argparse.Namespace, data: Path) -> Path:
+def marian_run(given: argparse.Namespace, data: Path, device: torch.device) -> Path:
     """The run folder whose weights are used: the given one, the cached one, or a new one."""
     folder: Path = given.run or given.cache
     if given.run is None and not (folder / WEIGHTS).exists():
-        train(data, folder, given.train_minutes, given.threads)
+        train(data, folder, given.train_minutes, device)
     if not (folder / RECIPE).exists():
         sys.exit(f"{folder} is not a run folder: it has no {RECIPE}.")
     problem = peers.why_not_marian(Run(folder).recipe.model)
@@ -275,7 +277,7 @@ def marian_run(given: argparse.Namespace, data: Path) -> Path:
     return folder
 
 
-def train(data: Path, folder: Path, minutes: float, threads: int) -> None:
+def train(data: Path, folder: Path, minutes: float, device: torch.device) -> None:
     """A small Marian model, trained by heed long enough for outputs of a natural length, not for a good score."""
     print(f"Training a Marian model for {minutes:g} minutes into {folder}", file=sys.stderr)
     keys: dict[str, object] = {
@@ -286,20 +288,20 @@ def train(data: Path, folder: Path, minutes: float, threads: int) -> None:
         "training.ema_decay": 0.99,
     }  # fmt: skip
     keys.update({f"model.{name}": value for name, value in peers.MODEL.model_dump().items()})
-    options = TrainOptions(folder, overwrite=True, device="cpu")
+    options = TrainOptions(folder, overwrite=True, device=str(device))
     execute(Planner(Document(), keys, options).plan(), options)
 
 
 # --- the comparison -------------------------------------------------------------------------------------
 
 
-def start(folder: Path, threads: int) -> dict[str, peers.Side]:
-    """A process for each installed side."""
-    sides = {"heed": peers.Side(heed_side, folder, threads)}
+def start(folder: Path, threads: int, device: torch.device) -> dict[str, peers.Side]:
+    """A process for each installed side; heed uses CTranslate2 on a CPU only."""
+    sides = {"heed": peers.Side(heed_side, folder, threads, device)}
     if peers.installed("transformers"):
-        sides["transformers"] = peers.Side(marian_side, folder, threads)
-    if peers.installed("ctranslate2"):
-        sides["ctranslate2"] = peers.Side(ctranslate2_side, folder, threads)
+        sides["transformers"] = peers.Side(marian_side, folder, threads, device)
+    if device.type == "cpu" and peers.installed("ctranslate2"):
+        sides["ctranslate2"] = peers.Side(ctranslate2_side, folder, threads, device)
     return sides
 
 
@@ -386,15 +388,17 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=64, help="sentences per batch (default 64)")
     parser.add_argument("--repeats", type=int, default=3, help="repetitions of each measurement (default 3)")
     parser.add_argument("--threads", type=int, default=num_cpus(), help="CPU threads (default: all cores)")
+    parser.add_argument("--device", default="cpu", help="cpu (default), cuda or cuda:N")
     given = parser.parse_args()
+    device = choose_device(given.device)
     data = peers.multi30k(given.data)
     src, refs = (side[: given.sentences] for side in peers.both_sides(data, TEST))
     try:
-        folder = marian_run(given, data)
+        folder = marian_run(given, data, device)
     except HeedError as error:
         sys.exit(f"error: {error}")
-    sides = start(folder, given.threads)
-    print(peers.machine_line(given.threads, [name for name in sides if name != "heed"]))
+    sides = start(folder, given.threads, device)
+    print(peers.machine_line(given.threads, [name for name in sides if name != "heed"], device))
     print(f"Model: {Run(folder).recipe.model.model_dump()}", flush=True)
     rows, ratios = [], []
     exact: dict[int, Answer] = {}

@@ -99,6 +99,7 @@ class OnlyALoss:
     """The part of a task that a training step needs."""
 
     loss = staticmethod(chain_rule_loss)
+    replayable = True
 
 
 def heed_lstm(
@@ -199,7 +200,7 @@ def same_lstm_loss(batch: Batch, vocab_size: int) -> str:
             theirs[f"weight_{ours}_l{number}"].copy_(linear.weight)
             theirs[f"bias_{ours}_l{number}"].copy_(linear.bias)
     loss = chain_rule_loss(model, batch, Smoothing(), None)
-    a, b = float(loss.loss_sum) / loss.num_targets, float(mean_loss(peer(batch.tgt_in.t(), None)[0], batch))
+    a, b = float(loss.loss_sum) / batch.num_targets, float(mean_loss(peer(batch.tgt_in.t(), None)[0], batch))
     verdict = "equal to 1e-4" if abs(a - b) < 1e-4 else "NOT EQUAL"
     return f"Loss with the same weights, no dropout, float32: heed {a:.6f}, torch.nn.LSTM {b:.6f}: {verdict}."
 
@@ -350,7 +351,7 @@ def same_gpt_loss(batch: Batch) -> str:
     loss = chain_rule_loss(model, batch, Smoothing(), None)
     logits = gpt2_of(model, "eager").eval()(input_ids=batch.tgt_in).logits
     a, b = (
-        float(loss.loss_sum) / loss.num_targets,
+        float(loss.loss_sum) / batch.num_targets,
         float(F.cross_entropy(logits.flatten(0, 1), batch.tgt_out.flatten())),
     )
     verdict = "equal to 1e-4" if abs(a - b) < 1e-4 else "NOT EQUAL"

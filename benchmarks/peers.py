@@ -66,7 +66,7 @@ def installed(package: str) -> bool:
     return there
 
 
-def machine_line(threads: int, packages: Sequence[str]) -> str:
+def machine_line(threads: int, packages: Sequence[str], device: torch.device | None = None) -> str:
     """A line about the machine, the date and the versions."""
     try:
         cpuinfo = Path("/proc/cpuinfo").read_text(encoding="utf-8")
@@ -76,7 +76,9 @@ def machine_line(threads: int, packages: Sequence[str]) -> str:
     fast = [flag for flag in ("avx512_bf16", "amx_bf16") if re.search(rf"\b{flag}\b", cpuinfo)]
     versions = library_versions()
     versions.update({package: metadata.version(package) for package in packages})
+    on_gpu = device is not None and device.type == "cuda"
     parts = [
+        *([torch.cuda.get_device_name(device)] if on_gpu else []),
         (name[1] if name else platform.processor() or platform.machine()) + f" ({', '.join(fast) or 'no bfloat16'})",
         f"{threads} threads",
         ", ".join(f"{package} {version}" for package, version in versions.items()),

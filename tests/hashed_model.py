@@ -43,7 +43,7 @@ class PlainHead:
     def log_prob(self, features: Tensor, ids: Tensor) -> Tensor:
         return features.gather(-1, ids[..., None]).squeeze(-1)
 
-    def loss(self, features: Tensor, tgt_out: Tensor, mask: Tensor, smoothing: Smoothing) -> tuple[Tensor, Tensor, int]:
+    def loss(self, features: Tensor, tgt_out: Tensor, mask: Tensor, smoothing: Smoothing) -> tuple[Tensor, Tensor]:
         raise NotImplementedError
 
 

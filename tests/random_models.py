@@ -306,8 +306,8 @@ def half_trained(name: str, num_updates: int = 60) -> Model:
     for update in range(num_updates):
         rows = random_rows([1 + (update + row) % 8 for row in range(24)], joint.tgt_size, seed=update)
         batch = collate(rows, rows, range(24), BOS, EOS, PAD)
-        loss_sum, _, num_tokens, _ = chain_rule_loss(model, batch, Smoothing(), None)
+        loss_sum, _, _ = chain_rule_loss(model, batch, Smoothing(), None)
         optimizer.zero_grad()
-        (loss_sum / num_tokens).backward()
+        (loss_sum / batch.num_tokens).backward()
         optimizer.step()
     return model.requires_grad_(False)

@@ -127,7 +127,7 @@ class CountWords(Task):
 
     def loss(self, model: Any, batch: Any, smoothing: Any, dropout_keys: Any, before: Any = None) -> Loss:
         nll = torch.nn.functional.cross_entropy(model.read(batch.source), batch.labels, reduction="sum")
-        return Loss(nll, nll.detach(), batch.num_targets)
+        return Loss(nll, nll.detach())
 
     def validate(self, model: Any, metrics: Sequence[str]) -> Validation:
         rows = prepare.read_valid(self.folder)

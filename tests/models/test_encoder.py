@@ -84,8 +84,7 @@ def test_the_loss_at_the_masks_and_its_gradients_equal_those_of_transformers() -
     chosen = torch.zeros_like(source.mask)
     chosen[0, 1] = chosen[1, 3] = chosen[2, 0] = chosen[2, 4] = True
     truth = source.ids.roll(1, 0).clamp(min=3)
-    loss, _, number = ours.head.loss(ours.read(source), truth, chosen, Smoothing())  # type: ignore[operator]
-    assert number == 4
+    loss, _ = ours.head.loss(ours.read(source), truth, chosen, Smoothing())  # type: ignore[operator]
     loss.backward()
     logits = theirs_reads(theirs, source)
     expected = torch.nn.functional.cross_entropy(logits[chosen], truth[chosen], reduction="sum")

@@ -22,10 +22,14 @@ def no_accelerator(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_auto_uses_a_gpu_if_there_is_one(monkeypatch: pytest.MonkeyPatch, no_accelerator: None) -> None:
     assert choose_device("auto") == CPU
+    used: list[torch.device] = []
+    monkeypatch.setattr(torch.cuda, "set_device", used.append)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     assert choose_device("auto") == torch.device("cuda:0")
     assert choose_device("cuda:1") == torch.device("cuda:1")
+    assert used == [torch.device("cuda:0"), torch.device("cuda:1")]
+    assert not torch.backends.cuda.cudnn_sdp_enabled()  # type: ignore[no-untyped-call]
     with pytest.raises(UsageError, match="cuda:2 does not exist: PyTorch sees 2 CUDA devices here, numbered from 0"):
         choose_device("cuda:2")
     monkeypatch.setenv("LOCAL_RANK", "3")

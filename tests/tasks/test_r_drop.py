@@ -57,7 +57,6 @@ def test_the_loss_is_that_of_two_passes_and_their_divergence(name: str) -> None:
     divergence = F.kl_div(q, p, reduction="sum", log_target=True) + F.kl_div(p, q, reduction="sum", log_target=True)
     expected = (nll + ALPHA / 2 * divergence) / 2
     torch.testing.assert_close(found.loss_sum, expected, rtol=1e-5, atol=1e-4)
-    assert found.num_targets == batch.num_tokens
     for ours, theirs in zip(gradients(found.loss_sum, model), gradients(expected, model), strict=True):
         torch.testing.assert_close(ours, theirs, rtol=1e-3, atol=1e-4)
 

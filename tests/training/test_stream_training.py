@@ -95,7 +95,7 @@ def test_two_segments_of_an_update_equal_one_of_twice_the_length(tmp_path: Path)
     state = trainer.model.start(None, 4, dropout_keys=dropout_keys)
     together, _ = trainer.model.advance(torch.cat([batch.tgt_in for batch in pair], 1), state)
     ids, mask = (torch.cat([getattr(batch, name) for batch in pair], 1) for name in ("tgt_out", "tgt_mask"))
-    _, nll_sum, _ = trainer.model.head.loss(together, ids, mask, Smoothing())
+    _, nll_sum = trainer.model.head.loss(together, ids, mask, Smoothing())
     assert float(found.nll_sum + then.nll_sum) == pytest.approx(float(nll_sum), rel=1e-5)
     assert not any(tensor.requires_grad for tensor in state_tensors(then.state).values())  # type: ignore[arg-type]
 

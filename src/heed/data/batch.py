@@ -18,7 +18,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import pairwise
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
 import torch
@@ -125,6 +125,15 @@ class SourceBatch(ABC):
         return replace(self, **moved)  # type: ignore[type-var]
 
 
+class Shape(NamedTuple):
+    """Sizes of a batch of targets with their sources."""
+
+    rows: int
+    src: int
+    """Source positions of a row; 0 without sources."""
+    tgt: int
+
+
 @dataclass(frozen=True)
 class Batch:
     """Target rows with their sources."""
@@ -160,6 +169,35 @@ class Batch:
     @property
     def num_positions(self) -> int:
         return self.tgt_mask.numel() + (self.source.mask.numel() if self.source else 0)
+
+    @property
+    def shape(self) -> Shape:
+        return Shape(len(self.rows), self.source.mask.shape[1] if self.source else 0, self.tgt_in.shape[1])
+
+    def empty(self, shape: Shape) -> Batch:
+        """A batch of another shape for `write`, of token sources or without sources."""
+        ids = self.tgt_in.new_zeros(shape.rows, shape.tgt)
+        src = self.tgt_in.new_zeros(shape.rows, shape.src)
+        source = TokenSource(src, src.bool()) if self.source else None
+        return replace(
+            self, source=source, tgt_in=ids, tgt_out=ids.clone(), tgt_mask=ids.bool(),
+            rows=self.rows.new_zeros(shape.rows),
+        )  # fmt: skip
+
+    def write(self, into: Batch) -> None:
+        """Copy this batch into one that is at least as large, where the rest becomes padding.
+
+        Rows of padding have a source of one token, because attention needs one.
+        """
+        pairs = [(self.tgt_in, into.tgt_in), (self.tgt_out, into.tgt_out), (self.tgt_mask, into.tgt_mask)]
+        if isinstance(self.source, TokenSource) and isinstance(into.source, TokenSource):
+            pairs += [(self.source.ids, into.source.ids), (self.source.mask, into.source.mask)]
+        for _, target in pairs:
+            target.zero_()  # the id of padding
+        if into.source is not None:
+            into.source.mask[:, 0] = True
+        for source, target in pairs:
+            target[: source.shape[0], : source.shape[1]] = source
 
     def part(self, rows: slice) -> Batch:
         """Some of the rows, without columns that are all padding."""

@@ -146,28 +146,41 @@ class BeamSearch:
 
     def _collect(self, continuations: Continuations, accepted: Bool[Tensor, "S M"]) -> None:
         """Collect finished hypotheses, and the active ones of sources that cannot continue, as cut off."""
-        for row, rank in accepted.nonzero().tolist():
-            beam, step = int(continuations.beams[row, rank]), float(continuations.steps[row, rank])
-            self._finished[self._sources[row]].append(self._hypothesis(row, beam, (step,), True))
+        rows, ranks = accepted.nonzero().unbind(1)
+        if len(rows):
+            ended = self._hypotheses(rows, continuations.beams[rows, ranks], continuations.steps[rows, ranks])
+            for row, hypothesis in zip(rows.tolist(), ended, strict=True):
+                self._finished[self._sources[row]].append(hypothesis)
         stuck = (continuations.scores[:, 0] == NEVER).tolist()
         for row, source in enumerate(self._sources):
             if stuck[row] or self.num_tokens + 1 >= self._limits[source]:
-                self._cut_off[source] = [self._hypothesis(row, beam, (), False) for beam in self._best_unfinished(row)]
+                beams = torch.tensor(self._best_unfinished(row), device=rows.device)
+                self._cut_off[source] = self._hypotheses(torch.full_like(beams, row), beams)
 
     def _best_unfinished(self, row: int) -> list[int]:
         """Active beams of a source that cannot continue; the first one where no beam is possible."""
         active: list[int] = (self._beams.scores[row] > NEVER).nonzero().squeeze(1).tolist()
         return active or [0]
 
-    def _hypothesis(self, row: int, beam: int, end: tuple[float, ...], finished: bool) -> Hypothesis:
-        """An active hypothesis; `end` is the log-probability of its end of sentence, if any."""
-        ids = tuple(self._beams.tokens[row, beam].tolist())
-        log_probs = (*self._beams.log_probs[row, beam].tolist(), *end)
-        total = math.fsum(log_probs)
-        score = total / self.penalty.divisor(len(log_probs))
-        if self.coverage is not None:
-            score += self.coverage.penalty(row * self.width + beam, finished)
-        return Hypothesis(ids, total, score, log_probs, finished)
+    def _hypotheses(
+        self, rows: Int[Tensor, " N"], beams: Int[Tensor, " N"], ends: Float[Tensor, " N"] | None = None
+    ) -> list[Hypothesis]:
+        """Active hypotheses, or with the log-probabilities of their ends of sentence finished ones.
+
+        All are fetched from a GPU at once.
+        """
+        found, finished = [], ends is not None
+        histories = [x[rows, beams].tolist() for x in (self._beams.tokens, self._beams.log_probs)]
+        of_ends = [()] * len(rows) if ends is None else [(end,) for end in ends.tolist()]
+        places = (rows * self.width + beams).tolist()
+        for ids, history, end, place in zip(*histories, of_ends, places, strict=True):
+            log_probs = (*history, *end)
+            total = math.fsum(log_probs)
+            score = total / self.penalty.divisor(len(log_probs))
+            if self.coverage is not None:
+                score += self.coverage.penalty(place, finished)
+            found.append(Hypothesis(tuple(ids), total, score, log_probs, finished))
+        return found
 
     def _drop_done(self, parents: Int[Tensor, "S W"]) -> tuple[Int[Tensor, " N"], Int[Tensor, " N"]]:
         """Rows and next tokens of the sources that are not done."""

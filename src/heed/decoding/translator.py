@@ -25,6 +25,9 @@ from heed.text.normalise import Normaliser
 from heed.text.tokenizers import LineEnd, Tokenizer
 from heed.text.vocabulary import BOS_ID, EOS_ID, PAD_ID
 
+GPU_BATCHES = 8
+"""How many times as many sentences a GPU searches at once: it needs about the same time for each step."""
+
 
 class ModelTranslator(LineTranslator):
     """A model with its tokenizers. `src_tokenizer` is None for a language model."""
@@ -97,7 +100,9 @@ class ModelTranslator(LineTranslator):
         for (_, num_steps), rows in by_shape.items():
             rows.sort(key=lambda request: (-len(request.source), request))
             lengths = [len(request.source) + len(request.prefix) + 1 for request in rows]
-            for part in batches(lengths, options.batch_size, MAX_POSITIONS // (options.width + num_steps)):
+            times = GPU_BATCHES if self.device.type == "cuda" else 1
+            most = times * MAX_POSITIONS // (options.width + num_steps)
+            for part in batches(lengths, times * options.batch_size, most):
                 hypotheses = halve_on_oom(rows[part], lambda some: self._search(some, options))
                 best.update(zip(rows[part], hypotheses, strict=True))
         return best

@@ -55,10 +55,10 @@ class CountingHead:
     def loss(
         self, features: Int[Tensor, "B T D"], tgt_out: Int[Tensor, "B T"], mask: Bool[Tensor, "B T"],
         smoothing: Smoothing,
-    ) -> tuple[Tensor, Tensor, int]:  # fmt: skip
+    ) -> tuple[Tensor, Tensor]:  # fmt: skip
         """Sum of -log p over the real tokens, twice: label smoothing does not apply to counts."""
         nll_sum = -self.log_prob(features, tgt_out)[mask].sum()
-        return nll_sum, nll_sum, int(mask.sum())
+        return nll_sum, nll_sum
 
 
 class Counting(LanguageModel, ABC):

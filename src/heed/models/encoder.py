@@ -28,6 +28,7 @@ from heed.nn.contract import Trace, Vocabularies, recorder_of
 from heed.nn.dropout_keys import DropoutKeys, dropout
 from heed.nn.embeddings import TokenEmbedding, embedding_weight
 from heed.nn.feed_forward import ACTIVATIONS
+from heed.nn.states import attention_mask
 from heed.nn.two_texts import segments_of
 
 INITIAL_SIZE = 0.02
@@ -149,7 +150,7 @@ class Encoder(ReaderModel):
     ) -> Float[Tensor, "B N D"]:
         """As `read`, after the vector of the begin of sentence, if the model reads one."""
         ids, real = self._begun(source)
-        mask = None if bool(real.all()) else real[:, None, None]
+        mask = attention_mask(real)
         x = self._embed(ids, dropout_keys and dropout_keys.fold(0))
         for index, block in enumerate(self.blocks):
             recorder = recorder_of(trace, f"encoder.{index}.self")

@@ -65,10 +65,10 @@ class _JointHead:
     def loss(
         self, features: Float[Tensor, "B T D"], tgt_out: Int[Tensor, "B T"], mask: Bool[Tensor, "B T"],
         smoothing: Smoothing,
-    ) -> tuple[Tensor, Tensor, int]:  # fmt: skip
+    ) -> tuple[Tensor, Tensor]:  # fmt: skip
         """Sum of -log p over the real tokens, twice: members are trained separately, so nothing is smoothed."""
         nll_sum = -self.log_prob(features, tgt_out)[mask].sum()
-        return nll_sum, nll_sum.detach(), int(mask.sum())
+        return nll_sum, nll_sum.detach()
 
 
 def _mean(log_probs: Sequence[Tensor]) -> Tensor:

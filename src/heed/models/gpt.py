@@ -114,6 +114,7 @@ class Gpt(LimitedContext):
     """P(w_t | w_<t) by causal self-attention."""
 
     Config = GptConfig
+    replayable = True
     papers = "the decoder-only Transformer of GPT-2 (Radford et al. 2019)"
 
     def __init__(self, config: GptConfig, vocabularies: Vocabularies) -> None:

@@ -28,7 +28,7 @@ from heed.nn.dropout_keys import DropoutKeys, dropout
 from heed.nn.embeddings import TokenEmbedding, embedding_weight
 from heed.nn.feed_forward import ACTIVATIONS, FeedForward
 from heed.nn.heads import LinearHead
-from heed.nn.states import AppendKV, CachedState, Carry, KeysValues, Memory, RowPositions
+from heed.nn.states import AppendKV, CachedState, Carry, KeysValues, Memory, RowPositions, attention_mask
 
 ENCODER_ATTENTION: ChainMap[str, Any] = ChainMap({"same": Attention}, ATTENTION)
 """The self-attention of an encoder, which may be that of the decoder."""
@@ -281,7 +281,7 @@ class TransformerEncoder(nn.Module):
         self, source: TokenSource, dropout_keys: DropoutKeys | None = None, trace: Trace | None = None
     ) -> Float[Tensor, "B S D"]:
         """One vector for each source position."""
-        mask = None if bool(source.mask.all()) else source.mask[:, None, None]
+        mask = attention_mask(source.mask)
         x = self.embedding(source.ids, dropout_keys and dropout_keys.fold(0))
         for index, block in enumerate(self.blocks):
             recorder = recorder_of(trace, f"encoder.{index}.self")
@@ -295,6 +295,7 @@ class Transformer(GenerativeModel):
 
     Config = TransformerConfig
     needs_source = True
+    replayable = True
     papers = "the Transformer (Vaswani et al. 2017)"
 
     def __init__(self, config: TransformerConfig, vocabularies: Vocabularies) -> None:

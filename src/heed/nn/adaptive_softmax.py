@@ -95,15 +95,15 @@ class AdaptiveHead(nn.Module):
     def loss(
         self, features: Float[Tensor, "B T D"], tgt_out: Int[Tensor, "B T"], mask: Bool[Tensor, "B T"],
         smoothing: Smoothing,
-    ) -> tuple[Tensor, Tensor, int]:  # fmt: skip
-        """Sum over the real tokens of -log p (nats), twice, and their number. Raises UsageError for label smoothing."""
+    ) -> tuple[Tensor, Tensor]:  # fmt: skip
+        """Sum over the real tokens of -log p (nats), twice. Raises UsageError for label smoothing."""
         if smoothing.epsilon:
             raise UsageError("an adaptive softmax does not support label smoothing: set training.label_smoothing = 0.")
-        loss_sum, nll_sum, num_tokens = self.root.loss(features, self._entries(tgt_out), mask, smoothing)
+        loss_sum, nll_sum = self.root.loss(features, self._entries(tgt_out), mask, smoothing)
         for _, begin, end, cluster in self._each():
             rows = mask & (tgt_out >= begin) & (tgt_out < end)
             projected = cluster.project(features[rows])[None]
             words = tgt_out[rows][None] - begin
-            loss, nll, _ = cluster.words.loss(projected, words, torch.ones_like(words, dtype=torch.bool), smoothing)
+            loss, nll = cluster.words.loss(projected, words, torch.ones_like(words, dtype=torch.bool), smoothing)
             loss_sum, nll_sum = loss_sum + loss, nll_sum + nll
-        return loss_sum, nll_sum, num_tokens
+        return loss_sum, nll_sum

@@ -55,15 +55,15 @@ class CaptionHead(nn.Module):
     def loss(
         self, features: Float[Tensor, "B T D"], tgt_out: Int[Tensor, "B T"], mask: Bool[Tensor, "B T"],
         smoothing: Smoothing, moving_nll: float | None = None,
-    ) -> tuple[Tensor, Tensor, int]:  # fmt: skip
+    ) -> tuple[Tensor, Tensor]:  # fmt: skip
         """The other head's sums, with the terms added to the first if the features are those of a training pass.
 
         `moving_nll`: the moving average of -log p (nats) of a word, before the first update None.
         """
         plain, training = features[..., : self.d_model], features[..., self.d_model :]
-        loss_sum, nll_sum, num_tokens = self.head.loss(plain, tgt_out, mask, smoothing)
+        loss_sum, nll_sum = self.head.loss(plain, tgt_out, mask, smoothing)
         if not training.shape[-1]:
-            return loss_sum, nll_sum, num_tokens
+            return loss_sum, nll_sum
         weights = training[..., :-2] if self.is_hard else training
         covered = (weights.float() * mask[..., None]).sum(1)  # [B, S]
         loss_sum = loss_sum + self.terms.doubly_stochastic * (1 - covered).square().sum()
@@ -72,7 +72,7 @@ class CaptionHead(nn.Module):
             advantage = self._advantage(plain, tgt_out, mask, moving_nll)
             loss_sum = loss_sum - self.terms.reward * (advantage * log_places).sum()
             loss_sum = loss_sum - self.terms.entropy * entropies.sum()
-        return loss_sum, nll_sum, num_tokens
+        return loss_sum, nll_sum
 
     @torch.no_grad()
     def _advantage(

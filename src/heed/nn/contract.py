@@ -192,8 +192,8 @@ class Head(Protocol):
 
     def loss(
         self, features: Tensor, tgt_out: Int[Tensor, "..."], mask: Bool[Tensor, "..."], smoothing: Smoothing
-    ) -> tuple[Tensor, Tensor, int]:
-        """Sum over the real tokens: the smoothed loss (differentiable), the plain -log p, and their number."""
+    ) -> tuple[Tensor, Tensor]:
+        """Sums over the real tokens: the smoothed loss (differentiable), and the plain -log p."""
         ...
 
 
@@ -203,7 +203,7 @@ class PairedHead(Head, Protocol):
     def paired_loss(
         self, features: Tensor, tgt_out: Int[Tensor, "..."], mask: Bool[Tensor, "..."], smoothing: Smoothing,
         alpha: float,
-    ) -> tuple[Tensor, Tensor, int]:  # fmt: skip
+    ) -> tuple[Tensor, Tensor]:  # fmt: skip
         """As `loss`, from the features of a first pass, followed by those of a second one (see `heed.nn.heads`)."""
         ...
 

@@ -39,7 +39,20 @@ def choose_device(name: str) -> torch.device:
             f"{device} does not exist: PyTorch sees {number} CUDA device{'s' * (number > 1)} here, numbered from 0, "
             "and each process on a machine uses one."
         )
+    if device.type == "cuda":
+        _use_gpu(device)
     return device
+
+
+def _use_gpu(device: torch.device) -> None:
+    """Make it the one that is used, compute in float32 what is to be in float32, and avoid kernels for exact shapes.
+
+    By default cuDNN rounds the products of recurrent layers and convolutions to 10 bits (TF32), and compiles an
+    attention kernel for each new shape of a batch, which takes much longer than the attention itself.
+    """
+    torch.cuda.set_device(device)
+    torch.backends.cudnn.allow_tf32 = False
+    torch.backends.cuda.enable_cudnn_sdp(False)
 
 
 def set_threads(threads: int) -> None:
@@ -153,12 +166,13 @@ def matmul_rates(dtypes: Sequence[torch.dtype], device: torch.device, size: int,
         for number, a in enumerate(matrices):
             begin = time.perf_counter()
             a @ a
-            _synchronise(device)
+            synchronise(device)
             fastest[number] = min(fastest[number], time.perf_counter() - begin)
     return [2 * size**3 / seconds for seconds in fastest]
 
 
-def _synchronise(device: torch.device) -> None:
+def synchronise(device: torch.device) -> None:
+    """Wait until a GPU has finished its work."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
 

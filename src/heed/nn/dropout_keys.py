@@ -7,14 +7,17 @@ so no layer has a training mode.
 
 One 64-bit hash gives eight mask bytes, so a dropout probability is rounded to a multiple of 1/256; kept values are
 scaled by the exact share that is kept. PyTorch's own CPU dropout is scalar and single-threaded, several times slower.
+On a GPU a hash and its comparison are one kernel, which PyTorch compiles when it is first needed.
 """
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 # Odd 64-bit constants (SplitMix64's increment and multipliers), as signed integers.
@@ -22,11 +25,13 @@ _GOLDEN = -7046029254386353131
 _MIX_1 = -4658895280553007687
 _MIX_2 = -7723592293110705685
 _MASK_34, _MASK_37, _MASK_33 = (1 << 34) - 1, (1 << 37) - 1, (1 << 33) - 1
-_MASK_53 = (1 << 53) - 1
+_MASK_53, _MASK_64 = (1 << 53) - 1, (1 << 64) - 1
 
 
 def _mix(x: Int[Tensor, "..."]) -> Int[Tensor, "..."]:
-    """SplitMix64's finaliser on int64, in place: every input bit reaches every output bit."""
+    """SplitMix64's finaliser on int64, in place on a CPU: every input bit reaches every output bit."""
+    if x.is_cuda:
+        return _gpu_mix()(x)
     x ^= (x >> 30) & _MASK_34
     x *= _MIX_1
     x ^= (x >> 27) & _MASK_37
@@ -35,19 +40,46 @@ def _mix(x: Int[Tensor, "..."]) -> Int[Tensor, "..."]:
     return x
 
 
+def _bytes_at_least(x: Int[Tensor, "..."], limit: int) -> Bool[Tensor, "..."]:
+    """`bytes >= limit` for the eight bytes of each hash of x; the last dimension becomes eight times as long."""
+    if x.is_cuda:
+        return _gpu_mix(limit)(x).view(torch.bool)
+    return _at_least(_mix(x).view(torch.uint8), limit)
+
+
+@functools.cache
+def _gpu_mix(limit: int | None = None) -> Callable[[Tensor], Tensor]:
+    """The finaliser as one kernel; with `limit`, each byte of its result becomes 1 if it is at least that, else 0."""
+    compare = f"""
+        unsigned long long kept = 0;
+        for (int i = 0; i < 64; i += 8) kept |= (unsigned long long) (((h >> i) & 255) >= {limit}) << i;
+        h = kept;"""
+    code = f"""
+    template <typename T> T dropout_hash(T x) {{
+        unsigned long long h = (unsigned long long) x;
+        h ^= h >> 30;
+        h *= {_MIX_1 & _MASK_64:#x}ULL;
+        h ^= h >> 27;
+        h *= {_MIX_2 & _MASK_64:#x}ULL;
+        h ^= h >> 31;{"" if limit is None else compare}
+        return (T) h;
+    }}"""
+    kernel: Callable[[Tensor], Tensor] = torch.cuda.jiterator._create_jit_fn(code)
+    return kernel
+
+
 def mix_int(x: int) -> int:
     """The same finaliser on a Python integer modulo 2^64; the result is signed."""
-    mask = (1 << 64) - 1
-    x &= mask
-    x = ((x ^ (x >> 30)) * (_MIX_1 & mask)) & mask
-    x = ((x ^ (x >> 27)) * (_MIX_2 & mask)) & mask
+    x &= _MASK_64
+    x = ((x ^ (x >> 30)) * (_MIX_1 & _MASK_64)) & _MASK_64
+    x = ((x ^ (x >> 27)) * (_MIX_2 & _MASK_64)) & _MASK_64
     x ^= x >> 31
     return _signed(x)
 
 
 def _signed(x: int) -> int:
     """A Python integer modulo 2^64, as the signed integer with the same bits."""
-    x &= (1 << 64) - 1
+    x &= _MASK_64
     return x - (1 << 64) if x >> 63 else x
 
 
@@ -56,8 +88,8 @@ class DropoutKeys:
     """Random streams of one training step: a key for each row of the batch, and one that all rows share."""
 
     keys: Int[Tensor, " B"]
-    step: int = 0
-    """The key of the step itself, for masks that all rows share (see `shared`)."""
+    step: int | None = 0
+    """The key of the step itself, for masks that all rows share (see `shared`); None if there are none."""
     shift: int = 0
     """Added to the positions of masks."""
 
@@ -70,10 +102,16 @@ class DropoutKeys:
     def fold(self, site: int) -> DropoutKeys:
         """Independent streams for a numbered part of the model."""
         increment = _signed((site + 1) * _GOLDEN)
-        return DropoutKeys(_mix(self.keys + increment), mix_int(self.step + increment), self.shift)
+        step = None if self.step is None else mix_int(self.step + increment)
+        return DropoutKeys(_mix(self.keys + increment), step, self.shift)
 
     def shared(self) -> DropoutKeys:
-        """One stream that all rows share, for masks of weights rather than activations."""
+        """One stream that all rows share, for masks of weights rather than activations.
+
+        Raises RuntimeError for keys without one of the step.
+        """
+        if self.step is None:
+            raise RuntimeError("these dropout keys have no stream that all rows share")
         return DropoutKeys(torch.tensor([self.step], device=self.keys.device), self.step)
 
     def select(self, rows: Int[Tensor, " R"]) -> DropoutKeys:
@@ -108,8 +146,7 @@ class DropoutKeys:
             inner *= size
         words = (inner + 7) // 8
         counter = torch.arange(offset * words, (offset + positions) * words, device=self.keys.device)
-        bits = _mix(self.keys[:, None] + counter * _GOLDEN)
-        keep = _at_least(bits.view(torch.uint8), in_256ths(probability))
+        keep = _bytes_at_least(self.keys[:, None] + counter * _GOLDEN, in_256ths(probability))
         if words * 8 != inner:
             keep = keep.view(len(self.keys), positions, words * 8)[..., :inner]
         return keep.reshape(len(self.keys), *shape)
@@ -160,7 +197,7 @@ class DropoutKeys:
         queries = torch.arange(begin, begin + num_queries, device=device)[:, None, None] * _signed(_MIX_1)
         heads = torch.arange(num_heads, device=device)[:, None] * _signed(_MIX_2)
         counter = queries + heads + torch.arange(words, device=device) * _GOLDEN
-        return _at_least(_mix(site_keys + counter).view(torch.uint8), in_256ths(probability))[..., :size]
+        return _bytes_at_least(site_keys + counter, in_256ths(probability))[..., :size]
 
 
 def _at_least(values: Tensor, limit: int) -> Tensor:

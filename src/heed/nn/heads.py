@@ -1,7 +1,8 @@
 """Linear output head with a fused loss, and the penalty of activation regularisation.
 
-The loss never stores a `[tokens, V]` tensor: logits are computed, turned into gradients and freed chunk by chunk, and
-only for real tokens. Label smoothing (Szegedy et al. 2016) has three conventions:
+The loss never stores a `[tokens, V]` tensor: logits are computed, turned into gradients and freed chunk by chunk. On a
+CPU they are computed only for real tokens; on a GPU for padding, too, as selecting tokens would have to wait for the
+GPU. Label smoothing (Szegedy et al. 2016) has three conventions:
 
 - "uniform": q = (1 - ε) one_hot + ε / V, as in Vaswani et al. and PyTorch; the default.
 - "others": 1 - ε on the truth, ε / (V - 1) on every other token (O'Connor's notes, Sennrich-style figures).
@@ -24,6 +25,7 @@ from heed.nn.affine import affine
 from heed.nn.contract import Head, Smoothing
 
 CHUNK_ELEMENTS = 8 << 20
+GPU_CHUNK_ELEMENTS = 64 << 20
 CONVERTED_ELEMENTS = 1 << 20
 """Elements that are converted to float32 at once."""
 CACHED_ELEMENTS = 1 << 17
@@ -54,17 +56,17 @@ class _FusedLoss(torch.autograd.Function):
     the softmax itself ever has the size [chunk, V].
 
     With `alpha`, consecutive rows are pairs from two passes, and α/2 times the divergence of each pair is added to the
-    loss.
+    loss. With `real`, the other rows do not count.
     """
 
     @staticmethod
     def forward(
         ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, tgt: Tensor, weights: tuple[float, float, float],
-        pad_id: int, alpha: float,
+        pad_id: int, alpha: float, real: Tensor | None,
     ) -> tuple[Tensor, Tensor]:  # fmt: skip
         extra, share, pad_share = weights
         vocab_size = weight.shape[0]
-        chunk = max(1, CHUNK_ELEMENTS // vocab_size)
+        chunk = max(1, (GPU_CHUNK_ELEMENTS if x.is_cuda else CHUNK_ELEMENTS) // vocab_size)
         chunk += bool(alpha) * chunk % 2  # a pair is never split
         grad_x = torch.empty_like(x)
         grad_weight = torch.zeros(weight.shape, dtype=torch.float32, device=x.device)
@@ -75,14 +77,20 @@ class _FusedLoss(torch.autograd.Function):
         bias_sum = 0.0 if bias is None else bias.sum(dtype=torch.float32)
         for begin in range(0, x.shape[0], chunk):
             piece, truth = x[begin : begin + chunk], tgt[begin : begin + chunk]
+            counts = None if real is None else real[begin : begin + chunk].to(x.dtype)  # 1 or 0
+            if counts is not None:
+                piece = piece * counts[:, None]
             logits = affine(piece, weight, bias)
             probs = logits.softmax(dim=-1)
             true_logit = logits.gather(1, truth[:, None]).squeeze(1).float()
             pad_logit = logits[:, pad_id].float()
-            log_norm = _log_norm(logits, true_logit, probs.gather(1, truth[:, None]).squeeze(1).float())
+            log_norm = _log_norm(logits, probs, truth, true_logit)
             mean_part = share * (piece.float() @ weight_sum + bias_sum)
             smoothed = log_norm - extra * true_logit - mean_part - (pad_share - share) * pad_logit
-            nll_sum += (log_norm - true_logit).sum(dtype=torch.float64)
+            nll = log_norm - true_logit
+            if counts is not None:
+                smoothed, nll, probs = smoothed * counts, nll * counts, probs.mul_(counts[:, None])
+            nll_sum += nll.sum(dtype=torch.float64)
             loss_sum += smoothed.sum(dtype=torch.float64)
             if alpha:
                 loss_sum += alpha / 2 * _add_divergence(logits, probs, alpha / 2)
@@ -91,7 +99,7 @@ class _FusedLoss(torch.autograd.Function):
             grad.sub_(weight[truth], alpha=extra)
             if pad_share != share:
                 grad.sub_(weight[pad_id], alpha=pad_share - share)
-            grad_x[begin : begin + chunk] = grad
+            grad_x[begin : begin + chunk] = grad if counts is None else grad * counts[:, None]
             grad_weight += probs.t() @ piece
             grad_weight.index_add_(0, truth, piece.float(), alpha=-extra)
             piece_sum = piece.sum(0, dtype=torch.float32)
@@ -99,10 +107,12 @@ class _FusedLoss(torch.autograd.Function):
             if pad_share != share:
                 grad_weight[pad_id].sub_(piece_sum, alpha=pad_share - share)
             if grad_bias is not None:
-                grad_bias += _column_sums(probs) - share * len(piece)
-                grad_bias.index_add_(0, truth, torch.full_like(true_logit, -extra))
+                number = len(piece) if counts is None else counts.sum(dtype=torch.float32)
+                grad_bias += _column_sums(probs) - share * number
+                each = torch.full_like(true_logit, -extra) if counts is None else -extra * counts.float()
+                grad_bias.index_add_(0, truth, each)
                 if pad_share != share:
-                    grad_bias[pad_id] -= (pad_share - share) * len(piece)
+                    grad_bias[pad_id] -= (pad_share - share) * number
         ctx.save_for_backward(grad_x, grad_weight, grad_bias)
         ctx.dtype = weight.dtype
         return loss_sum.float(), nll_sum.float()
@@ -112,7 +122,7 @@ class _FusedLoss(torch.autograd.Function):
         grad_x, grad_weight, grad_bias = ctx.saved_tensors
         scaled_bias = None if grad_bias is None else (grad_bias * grad_loss).to(ctx.dtype)
         grad_x = grad_x * grad_loss.to(grad_x.dtype)
-        return grad_x, (grad_weight * grad_loss).to(ctx.dtype), scaled_bias, None, None, None, None
+        return grad_x, (grad_weight * grad_loss).to(ctx.dtype), scaled_bias, None, None, None, None, None
 
 
 def _add_divergence(logits: Float[Tensor, "N V"], probs: Float[Tensor, "N V"], weight: float) -> Tensor:
@@ -138,13 +148,26 @@ def _add_divergence(logits: Float[Tensor, "N V"], probs: Float[Tensor, "N V"], w
 
 
 def _column_sums(x: Float[Tensor, "N V"]) -> Float[Tensor, " V"]:
-    """The sums of the columns in float32: PyTorch converts all that it adds up, so some rows at a time are faster."""
+    """The sums of the columns in float32: on a CPU PyTorch converts all that it adds up, so some rows at a time are
+    faster.
+    """
+    if x.is_cuda:
+        return x.sum(0, dtype=torch.float32)
     rows = len(x) if x.dtype == torch.float32 else max(1, CONVERTED_ELEMENTS // x.shape[1])
     return torch.stack([part.sum(0, dtype=torch.float32) for part in torch.split(x, rows)]).sum(0)
 
 
-def _log_norm(logits: Tensor, true_logit: Tensor, true_prob: Tensor) -> Tensor:
-    """log Σ exp(logits) from a given softmax: z_y - log p_y, or directly if p_y is too small."""
+def _log_norm(
+    logits: Float[Tensor, "N V"], probs: Float[Tensor, "N V"], truth: Int[Tensor, " N"], true_logit: Float[Tensor, " N"]
+) -> Float[Tensor, " N"]:
+    """log Σ exp(logits) from their softmax: z_y - log p_y, or directly if p_y is too small.
+
+    On a GPU with the most probable token instead of y, whose probability never is.
+    """
+    if logits.is_cuda:
+        highest, best = probs.max(dim=-1)
+        return logits.gather(1, best[:, None]).squeeze(1).float() - highest.float().log()
+    true_prob = probs.gather(1, truth[:, None]).squeeze(1).float()
     log_norm = true_logit - true_prob.log()
     small = true_prob < 1e-20
     if small.any():
@@ -187,17 +210,20 @@ class LinearHead(nn.Module):
     def loss(
         self, features: Float[Tensor, "B T D"], tgt_out: Int[Tensor, "B T"], mask: Bool[Tensor, "B T"],
         smoothing: Smoothing,
-    ) -> tuple[Tensor, Tensor, int]:  # fmt: skip
-        """Sum over the real tokens of the smoothed loss and of -log p (nats), and the number of tokens."""
-        real = mask.reshape(-1).nonzero().squeeze(1)
-        flat, truth = features.flatten(0, -2)[real], tgt_out.reshape(-1)[real]
-        loss_sum, nll_sum = self._fused_loss(flat, truth, smoothing)
-        return loss_sum, nll_sum.detach(), real.numel()
+    ) -> tuple[Tensor, Tensor]:  # fmt: skip
+        """Sums over the real tokens of the smoothed loss and of -log p (nats)."""
+        flat, truth, real = features.flatten(0, -2), tgt_out.reshape(-1), mask.reshape(-1)
+        if features.is_cuda:
+            loss_sum, nll_sum = self._fused_loss(flat, truth, smoothing, real=real)
+        else:
+            rows = real.nonzero().squeeze(1)
+            loss_sum, nll_sum = self._fused_loss(flat[rows], truth[rows], smoothing)
+        return loss_sum, nll_sum.detach()
 
     def paired_loss(
         self, features: Float[Tensor, "R T D"], tgt_out: Int[Tensor, "B T"], mask: Bool[Tensor, "B T"],
         smoothing: Smoothing, alpha: float,
-    ) -> tuple[Tensor, Tensor, int]:  # fmt: skip
+    ) -> tuple[Tensor, Tensor]:  # fmt: skip
         """As `loss`, of two passes over the same targets (R-Drop, Liang et al. 2021, equation 4).
 
         The features of the second pass follow those of the first: R = 2 B. The sums are half of the paper's,
@@ -208,13 +234,14 @@ class LinearHead(nn.Module):
         pairs = torch.stack((real, real + mask.numel()), dim=1).flatten()  # both rows of a token are consecutive
         truth = tgt_out.reshape(-1)[real].repeat_interleave(2)
         loss_sum, nll_sum = self._fused_loss(features.flatten(0, -2)[pairs], truth, smoothing, alpha)
-        return loss_sum / 2, nll_sum.detach() / 2, real.numel()
+        return loss_sum / 2, nll_sum.detach() / 2
 
     def _fused_loss(
-        self, x: Float[Tensor, "N D"], truth: Int[Tensor, " N"], smoothing: Smoothing, alpha: float = 0.0
-    ) -> tuple[Tensor, Tensor]:
+        self, x: Float[Tensor, "N D"], truth: Int[Tensor, " N"], smoothing: Smoothing, alpha: float = 0.0,
+        real: Bool[Tensor, " N"] | None = None,
+    ) -> tuple[Tensor, Tensor]:  # fmt: skip
         weights = smoothing_weights(smoothing, self.weight.shape[0])
-        sums = _FusedLoss.apply(x, self.weight, self.bias, truth, weights, self.pad_id, alpha)  # type: ignore[no-untyped-call]
+        sums = _FusedLoss.apply(x, self.weight, self.bias, truth, weights, self.pad_id, alpha, real)  # type: ignore[no-untyped-call]
         return sums[0], sums[1]
 
 
@@ -243,13 +270,13 @@ class PenalisedHead(nn.Module):
     def loss(
         self, features: Float[Tensor, "B T D"], tgt_out: Int[Tensor, "B T"], mask: Bool[Tensor, "B T"],
         smoothing: Smoothing,
-    ) -> tuple[Tensor, Tensor, int]:  # fmt: skip
+    ) -> tuple[Tensor, Tensor]:  # fmt: skip
         """The other head's sums; if the features include plain outputs, the penalty is added to the first sum."""
         dropped, plain = torch.split(features, [self.d_model, features.shape[-1] - self.d_model], dim=-1)
-        loss_sum, nll_sum, num_tokens = self.head.loss(dropped, tgt_out, mask, smoothing)
+        loss_sum, nll_sum = self.head.loss(dropped, tgt_out, mask, smoothing)
         if plain.shape[-1]:
             loss_sum = loss_sum + self._penalty(dropped.float(), plain.float(), mask)
-        return loss_sum, nll_sum, num_tokens
+        return loss_sum, nll_sum
 
     def _penalty(
         self, dropped: Float[Tensor, "B T D"], plain: Float[Tensor, "B T D"], mask: Bool[Tensor, "B T"]

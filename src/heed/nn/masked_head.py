@@ -71,8 +71,8 @@ class MaskedHead(nn.Module):
     def loss(
         self, features: Float[Tensor, "B T D"], tgt_out: Int[Tensor, "B T"], mask: Bool[Tensor, "B T"],
         smoothing: Smoothing,
-    ) -> tuple[Tensor, Tensor, int]:  # fmt: skip
-        """Sum over the positions in `mask` of the smoothed loss and of -log p (nats), and their number."""
+    ) -> tuple[Tensor, Tensor]:  # fmt: skip
+        """Sum over the positions in `mask` of the smoothed loss and of -log p (nats)."""
         chosen = features[mask][None]
         return self.output.loss(self.hidden(chosen), tgt_out[mask][None], mask[mask][None], smoothing)
 

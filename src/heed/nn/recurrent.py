@@ -242,6 +242,7 @@ def _fused_rows(
     packed = pack_padded_sequence(x, lengths.cpu(), batch_first=True, enforce_sorted=False)
     weights = [cell.input.weight, cell.recurrent.weight, cell.input.bias, cell.recurrent.bias]
     before = tuple(state[None].to(x.dtype) for state in states)
+    _allow_scattered_weights(x)
     data, *after = cell.kernel(
         packed.data, packed.batch_sizes, before if len(before) > 1 else before[0], weights, True, 1, 0.0,
         torch.is_grad_enabled(), False,
@@ -260,13 +261,18 @@ def _fused(
     )
     weights = [cell.input.weight, recurrent, cell.input.bias, cell.recurrent.bias]
     before = tuple(state[None].to(x.dtype) for state in states)
-    if x.is_cuda:  # cuDNN concatenates the weights at each call, at little cost
-        warnings.filterwarnings("ignore", "RNN module weights are not part of single contiguous chunk")
+    _allow_scattered_weights(x)
     out, *after = cell.kernel(
         x, before if len(before) > 1 else before[0], weights, has_biases=True, num_layers=1, dropout=0.0,
         train=torch.is_grad_enabled(), bidirectional=False, batch_first=False,
     )  # fmt: skip
     return out, tuple(new[0].to(old.dtype) for new, old in zip(after, states, strict=True))
+
+
+def _allow_scattered_weights(x: Tensor) -> None:
+    """Do not warn that cuDNN concatenates the weights at each call, which costs little."""
+    if x.is_cuda:
+        warnings.filterwarnings("ignore", "RNN module weights are not part of single contiguous chunk")
 
 
 class Bidirectional(nn.Module):

@@ -21,6 +21,15 @@ from torch import Tensor
 
 from heed.nn.dropout_keys import DropoutKeys
 
+
+def attention_mask(real: Bool[Tensor, "B S"]) -> Bool[Tensor, "B 1 1 S"] | None:
+    """The mask of real positions in the shape that attention takes; None if no position is padding.
+
+    On a GPU it is never None: to look at the values would wait for the GPU.
+    """
+    return None if not real.is_cuda and bool(real.all()) else real[:, None, None]
+
+
 KeysValues = tuple[Tensor, Tensor]
 """Keys `[B, H, S, K]` and values `[B, H, S, V]`."""
 
@@ -97,7 +106,7 @@ class Memory:
 
     @cached_property
     def _attention_mask(self) -> Tensor | None:  # read in each step
-        return None if bool(self.mask.all()) else self.mask[:, None, None]
+        return attention_mask(self.mask)
 
     def _take(self, sources: Tensor, rows_per_source: int) -> Memory:
         if rows_per_source == self.rows_per_source and is_identity(sources, self.mask.shape[0]):

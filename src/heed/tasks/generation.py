@@ -50,6 +50,11 @@ class GenerationTask(Task):
         store = self.store
         return (store.row("tgt", index).tolist() for index in range(len(store)))
 
+    @property
+    def replayable(self) -> bool:
+        training = self.recipe.training
+        return bool(training.truth_probability == 1 and not training.r_drop and training.risk == "none")
+
     def loss(
         self, model: Autoregressive, batch: Batch, smoothing: Smoothing, dropout_keys: DropoutKeys | None,
         before: State | None = None,

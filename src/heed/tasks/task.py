@@ -62,8 +62,6 @@ class Loss(NamedTuple):
     """The differentiable loss (nats), summed over the targets of the batch."""
     nll_sum: Tensor
     """-log p of the targets (nats), without label smoothing."""
-    num_targets: int
-    """Number of targets (tokens, labels, ...), the divisor for means."""
     state: State | None = None
     """For streams: the detached state that the next segment starts from."""
 
@@ -242,6 +240,11 @@ class Task(ABC):
     def estimate(self, model: Any) -> None:
         """Estimate a count-based model from the training data, without the training loop."""
         model.estimate(self.sequences())
+
+    @property
+    def replayable(self) -> bool:
+        """Whether the loss depends on the batch alone and not on the update, so that its kernels can be recorded."""
+        return False
 
     @abstractmethod
     def loss(

@@ -14,6 +14,7 @@ import torch
 
 from heed.core.progress import format_minutes, format_seconds
 from heed.data.batch import TrainingBatch
+from heed.nn.device import synchronise
 from heed.tasks.task import Task
 from heed.training.config import TrainingConfig
 from heed.training.gradients import GradientAccumulator
@@ -103,6 +104,7 @@ def _timed_update(accumulator: GradientAccumulator, batch: TrainingBatch) -> flo
     begin = time.perf_counter()
     accumulator.accumulate(0, [batch], batch.num_targets, Progress(), None)
     accumulator.weights.clear_gradients()
+    synchronise(accumulator.device)
     return time.perf_counter() - begin
 
 

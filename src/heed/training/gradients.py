@@ -3,7 +3,8 @@
 Gradients are summed over the batches of all ranks. On a CPU, the rows of a batch are divided among the threads: each
 computes its part with a replica of the model, and all wait for each other once per batch. If they divided each matrix
 product instead, they would wait thousands of times. A batch that does not fit into memory is computed in more parts.
-Where rows are streams, each segment starts from the final state of the previous one.
+On a GPU, the kernels of most losses are recorded and replayed (`heed.training.replay`). Where rows are streams, each
+segment starts from the final state of the previous one.
 """
 
 from __future__ import annotations
@@ -16,10 +17,11 @@ from itertools import islice
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from heed.core.errors import HeedError
 from heed.core.progress import warn
-from heed.data.batch import TrainingBatch, divided
+from heed.data.batch import Batch, TrainingBatch, divided
 from heed.nn.contract import State
 from heed.nn.device import is_out_of_memory, products_by
 from heed.nn.dropout_keys import DropoutKeys
@@ -27,6 +29,7 @@ from heed.tasks.task import Task
 from heed.training.config import TrainingConfig
 from heed.training.progress import Progress
 from heed.training.ranks import Ranks
+from heed.training.replay import Recorder, Replayer
 from heed.training.weights import Weights
 
 LEAST_POSITIONS = 128
@@ -40,8 +43,9 @@ divide the products of the parts."""
 class Sums:
     """Sums over the batches of one update on this rank."""
 
-    loss: float = 0.0
-    nll: float = 0.0
+    loss: float | Tensor = 0.0
+    nll: float | Tensor = 0.0
+    """On a GPU numbers that it may still have to compute."""
     carried: State | None = None
     """Final state of the rows, where they are streams."""
 
@@ -65,6 +69,9 @@ class GradientAccumulator:
         is_divided = device.type == "cpu" and not self.sharded and not weights.sparse
         self.num_replicas = min(self._threads, MOST_PARTS) - 1 if is_divided else 0
         self._models: list[Any] = [weights.model, *(weights.replica() for _ in range(self.num_replicas))]
+        self._replayer: Replayer | None = None
+        if self._replays():
+            self._replayer = Replayer(self._add_gradients, Recorder(), self._models[0].config.max_positions)
         self._pool = ThreadPoolExecutor(self.num_replicas, "heed-replica") if self.num_replicas else None
 
     def accumulate(
@@ -136,13 +143,35 @@ class GradientAccumulator:
         """Add the gradients of a part to those of `model`; None if it does not fit into memory."""
         dropout_keys = DropoutKeys.for_step(self.seed, step, batch.rows)
         try:
+            if self._replayer is not None and isinstance(batch, Batch) and batch.segment is None:
+                sums = self._replayer.add_gradients(batch, dropout_keys, divisor)
+                if problem := self._replayer.problem:
+                    self._replayer = None
+                    warn(f"updates take longer, as a GPU's kernels could not be recorded: {problem}", self.quiet)
+                if sums is not None:
+                    return Sums(sums[0], sums[1])
             loss = self.task.loss(model, batch, self.config.smoothing, dropout_keys, before)
             (loss.loss_sum / divisor).backward()  # type: ignore[no-untyped-call]
         except (RuntimeError, MemoryError) as error:
             if not is_out_of_memory(error):
                 raise
             return None
+        if self.device.type == "cuda":
+            return Sums(loss.loss_sum.detach().double(), loss.nll_sum.double(), loss.state)
         return Sums(float(loss.loss_sum.detach()), float(loss.nll_sum), loss.state)
+
+    def _replays(self) -> bool:
+        """Whether losses are recorded on a GPU: those of one process, of a task and a model that allow it."""
+        config, model = self.config, self.weights.model
+        is_fixed = self.weights.fixed and config.freeze == "none" and not config.unfreeze_every
+        is_replayable = self.task.replayable and getattr(model, "replayable", False)
+        return is_fixed and is_replayable and self.ranks.world_size == 1
+
+    def _add_gradients(self, batch: Batch, dropout_keys: DropoutKeys, divisor: Tensor) -> Tensor:
+        """What is recorded: (loss, -log p) of a batch, whose gradients are added to those of the model."""
+        loss = self.task.loss(self.weights.model, batch, self.config.smoothing, dropout_keys)
+        (loss.loss_sum / divisor).backward()  # type: ignore[no-untyped-call]
+        return torch.stack((loss.loss_sum.detach(), loss.nll_sum)).double()
 
     def _lower_max_positions(self, batch: TrainingBatch, progress: Progress) -> None:
         """After running out of memory: clear the gradients, and split batches of this size from now on."""

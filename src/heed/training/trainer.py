@@ -114,9 +114,9 @@ class Trainer:
         divisor = max(1.0, num_targets) if self.config.reduction == "mean" else 1.0
         self.task.update, self.task.moving_nll = step, self.progress.moving_nll
         sums = self.gradients.accumulate(step, batches, divisor, self.progress, self.carried)
-        loss_sum, nll_sum = self.ranks.sums(sums.loss, sums.nll)
         with products_by(1) if self.gradients.num_replicas else nullcontext():  # so that no thread waits for another
             is_finite = self._update(step, batches)
+        loss_sum, nll_sum = self.ranks.sums(float(sums.loss), float(sums.nll))
         if is_finite:
             self.progress.window.add(loss_sum, nll_sum, num_targets, num_positions, num_real)
             if num_targets:  # all words of a batch may have been left out by subsampling

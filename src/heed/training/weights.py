@@ -40,6 +40,9 @@ class Weights:
                 self.master[name] = parameter.detach().float().clone()
                 self.master[name].grad = torch.zeros_like(self.master[name])
         self._copies = precision != "float32"
+        self.fixed = mesh is None and not self.sparse and any(parameter.is_cuda for parameter in model.parameters())
+        """Whether gradients, once they exist, stay where they are in memory, as `heed.training.replay` needs."""
+        self._is_clear = True
         if self._copies:
             model.to(torch.bfloat16)
         self._replicas: list[dict[str, nn.Parameter]] = []
@@ -62,6 +65,9 @@ class Weights:
 
         Where the model's own weights are optimised, its gradients are the float32 ones. Sparse ones stay with it.
         """
+        if self.fixed:
+            self._collect_in_place()
+            return
         if not self._copies:
             for parameter in self._working.values():
                 if parameter.grad is not None and parameter.grad.is_sparse:
@@ -75,8 +81,30 @@ class Weights:
                     total.grad = grad
                 parameter.grad = None
 
+    def _collect_in_place(self) -> None:
+        """Add the gradients of the model to the float32 ones, by one kernel for all where they are the first."""
+        if not self._copies:
+            return
+        named = [(self.master[name].grad, parameter.grad) for name, parameter in self._working.items()]
+        pairs = [(total, grad) for total, grad in named if total is not None and grad is not None]
+        totals, grads = [total for total, _ in pairs], [grad for _, grad in pairs]
+        if not pairs:
+            return
+        if self._is_clear:
+            torch._foreach_copy_(totals, grads)
+        else:
+            torch._foreach_add_(totals, grads)
+        torch._foreach_zero_(grads)
+        self._is_clear = False
+
     def clear_gradients(self) -> None:
         """Clear all gradients."""
+        self._is_clear = True
+        if self.fixed:
+            for weights in (self.master, self._working)[: 1 + self._copies]:  # one kernel for all of one type
+                if grads := [weight.grad for weight in weights.values() if weight.grad is not None]:
+                    torch._foreach_zero_(grads)
+            return
         for parameters in (self._working, *self._replicas):
             for parameter in parameters.values():
                 parameter.grad = None

@@ -172,9 +172,9 @@ class ClassificationTask(ReaderTask):
         link, targets = self.labels.link, batch.targets
         nll = link.full_loss(outputs, targets)
         if not smoothing.epsilon or self.labels.kind != "label":
-            return Loss(nll, nll.detach(), batch.num_targets)
+            return Loss(nll, nll.detach())
         smooth = (1 - smoothing.epsilon) * targets + smoothing.epsilon / targets.shape[1]
-        return Loss(link.full_loss(outputs, smooth), nll.detach(), batch.num_targets)
+        return Loss(link.full_loss(outputs, smooth), nll.detach())
 
     def trial_batch(self, vocabularies: Vocabularies, length: float, processes: int) -> LabelledBatch:
         size = max(2, min(round(length), self.recipe.data.max_tokens))

@@ -148,9 +148,9 @@ class MaskedLanguageModelTask(Task):
             features = model.read(batch.source, dropout_keys)
             return Loss(*head.loss(features, batch.truth, batch.chosen, smoothing))
         begin, features = _begin_and_others(model, batch, dropout_keys)
-        loss_sum, nll_sum, num_masked = head.loss(features, batch.truth, batch.chosen, smoothing)
+        loss_sum, nll_sum = head.loss(features, batch.truth, batch.chosen, smoothing)
         of_pairs = head.next_sentence.loss(begin, batch.is_next)
-        return Loss(loss_sum + batch.masked_per_row * of_pairs, nll_sum, num_masked)
+        return Loss(loss_sum + batch.masked_per_row * of_pairs, nll_sum)
 
     def validate(self, model: ReaderWithHead, metrics: Sequence[str]) -> Validation:
         """Perplexity and accuracy at the masks of the validation text, which are always the same, and of its pairs."""

@@ -125,7 +125,7 @@ class SpanTask(ReaderTask):
         features = source.words.of_words(model.read(source.words, dropout_keys))
         scores = head(features, source.context, source.grid(head.max_words))
         loss = head.loss(scores, batch.answers, batch.weights)
-        return Loss(loss, loss.detach(), batch.num_targets)
+        return Loss(loss, loss.detach())
 
     def validate(self, model: Any, metrics: Sequence[str]) -> Validation:
         """Exact match and F1 of the best answers, and F1 of choices."""

@@ -132,7 +132,7 @@ class TaggingTask(ReaderTask):
     ) -> Loss:  # fmt: skip
         features = batch.source.of_words(model.read(batch.source, dropout_keys))
         loss, nll = model.head.loss(features, batch.tags, batch.source.words, smoothing)
-        return Loss(loss, nll, batch.num_targets)
+        return Loss(loss, nll)
 
     def validate(self, model: Any, metrics: Sequence[str]) -> Validation:
         """F1, precision and recall of spans, and accuracy; of plain tags accuracy alone."""

@@ -62,7 +62,7 @@ def minimum_risk_loss(model: Autoregressive, batch: Batch, dropout_keys: Dropout
     losses = log_probs.new_zeros(real.shape)
     losses[real] = log_probs.new_tensor(losses_of(candidates, risk))
     shares = (risk.sharpness * log_probs).masked_fill(~real, float("-inf")).softmax(dim=1)
-    return Loss((shares * losses).sum(), -log_probs[:, 0].detach().sum(), batch.num_tokens)
+    return Loss((shares * losses).sum(), -log_probs[:, 0].detach().sum())
 
 
 def losses_of(candidates: Sequence[list[Ids]], risk: Risk) -> list[float]:

@@ -131,7 +131,7 @@ class WordVectorTask(Task):
         before: State | None = None,
     ) -> Loss:  # fmt: skip
         total = negative_sampling_loss(model.inputs, model.outputs, batch.bags, batch.targets)
-        return Loss(total, total.detach(), batch.num_targets)
+        return Loss(total, total.detach())
 
     def validate(self, model: Any, metrics: Sequence[str]) -> Validation:
         """The loss per predicted word on the validation lines, with negatives that depend on nothing but the lines."""

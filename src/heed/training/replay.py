@@ -1,0 +1,145 @@
+"""CUDA graphs of losses: a GPU replays the kernels of a loss and its gradients, which were recorded once.
+
+Python needs about ten microseconds to start a kernel, in which a GPU finishes most kernels of a small model. A graph
+starts all of them at once. It is recorded for one shape of batch, reads its input at fixed addresses, and adds to
+gradients at fixed addresses. So batches are padded to one of few shapes, which costs about a tenth of the arithmetic.
+
+The first batch of a shape is computed as usual, as many shapes are rare. With the second one, the graph is recorded.
+A model whose kernels cannot be recorded is computed as usual, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from heed.data.batch import Batch, Shape
+from heed.nn.dropout_keys import DropoutKeys
+
+MOST_GRAPHS = 256
+"""Graphs that are kept: each takes a few megabytes."""
+STEPS = 4
+"""Sizes between a power of two and the next to which batches are padded; rows, which cost nothing elsewhere, have twice
+as many."""
+
+Compute = Callable[[Batch, DropoutKeys, Tensor], Float[Tensor, " 2"]]
+"""Adds the gradients of a batch's summed loss, divided by a number, to those of the model; (loss, -log p)."""
+
+
+class Recorder:
+    """Records kernels into graphs, which share memory: each overwrites what another has computed."""
+
+    def __init__(self) -> None:
+        self._pool = torch.cuda.graph_pool_handle()
+        self._stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+
+    def record(self, work: Callable[[], None]) -> Callable[[], None]:
+        """Do the work, which loads its kernels, and record it; returns a function that does it again.
+
+        Raises RuntimeError if it cannot be recorded.
+        """
+        graph, before = torch.cuda.CUDAGraph(), torch.cuda.current_stream()
+        self._stream.wait_stream(before)
+        try:
+            with torch.cuda.stream(self._stream):
+                work()
+                graph.capture_begin(pool=self._pool, capture_error_mode="thread_local")
+                try:
+                    work()
+                except BaseException:
+                    with suppress(RuntimeError):
+                        graph.capture_end()
+                    raise
+                graph.capture_end()
+        finally:
+            before.wait_stream(self._stream)
+        return graph.replay
+
+
+class Replayer:
+    """Computes the gradients of batches by replaying graphs."""
+
+    def __init__(self, compute: Compute, recorder: Recorder, max_positions: int | None = None) -> None:
+        """`max_positions`: longest target that the model can read (None: any)."""
+        self._compute = compute
+        self._recorder = recorder
+        self._max_positions = max_positions
+        self.problem = ""
+        """Why kernels could not be recorded, if so."""
+        self._met: set[Shape] = set()
+        self._recorded: dict[Shape, _Recorded] = {}
+
+    def add_gradients(self, batch: Batch, keys: DropoutKeys, divisor: float) -> Float[Tensor, " 2"] | None:
+        """The result of `compute`; None if the batch has to be computed as usual, which nothing was done for."""
+        shape = padded_shape(batch.shape, self._max_positions)
+        recorded = self._recorded.get(shape)
+        if recorded is not None:
+            recorded.read(batch, keys, divisor)
+            recorded.replay()
+            return recorded.sums.clone()
+        if self.problem or shape not in self._met or len(self._recorded) == MOST_GRAPHS:
+            self._met.add(shape)
+            return None
+        return self._record(shape, batch, keys, divisor)
+
+    def _record(self, shape: Shape, batch: Batch, keys: DropoutKeys, divisor: float) -> Float[Tensor, " 2"]:
+        recorded = _Recorded(batch.empty(shape))
+        recorded.read(batch, keys, divisor)
+        try:
+            recorded.record(self._compute, self._recorder)
+            self._recorded[shape] = recorded
+        except RuntimeError as error:
+            if not recorded.num_computed:
+                raise
+            self.problem = str(error).split("\n")[0]  # only the recording has failed
+        return recorded.sums.clone()
+
+
+class _Recorded:
+    """The graph of one shape, with its input and output."""
+
+    replay: Callable[[], None]
+
+    def __init__(self, batch: Batch) -> None:
+        device = batch.rows.device
+        self.batch = batch
+        self.keys: Int[Tensor, " B"] = torch.zeros_like(batch.rows)
+        self.divisor = torch.ones((), dtype=torch.float32, device=device)
+        self.sums = torch.zeros(2, dtype=torch.float64, device=device)
+        self.num_computed = 0
+
+    def read(self, batch: Batch, keys: DropoutKeys, divisor: float) -> None:
+        """Copy a batch to the addresses that the graph reads."""
+        batch.write(self.batch)
+        self.keys[: len(keys.keys)] = keys.keys
+        self.divisor.fill_(divisor)
+
+    def record(self, compute: Compute, recorder: Recorder) -> None:
+        """Compute the gradients of the batch, and record how."""
+        keys = DropoutKeys(self.keys, step=None)  # numbers that change with each update must not be recorded
+
+        def work() -> None:
+            self.sums.copy_(compute(self.batch, keys, self.divisor))
+            self.num_computed += 1
+
+        self.replay = recorder.record(work)
+
+
+def padded_shape(shape: Shape, max_positions: int | None = None) -> Shape:
+    """The smallest of the shapes that graphs are recorded for which contains this one.
+
+    Targets that would become longer than `max_positions` are not padded.
+    """
+    tgt = _rounded(shape.tgt, STEPS)
+    tgt = shape.tgt if max_positions and tgt > max_positions else tgt
+    return Shape(_rounded(shape.rows, 2 * STEPS), _rounded(shape.src, STEPS), tgt)
+
+
+def _rounded(size: int, steps: int) -> int:
+    """Rounded up to a multiple of 1/`steps` of the power of two that is not above it."""
+    multiple = max(1, (1 << size.bit_length() - 1) // steps) if size else 1
+    return -(-size // multiple) * multiple

@@ -1,0 +1,131 @@
+"""Replayed losses: padding to recorded shapes changes no gradient. Here the recorded work is simply done again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from toy import events, prepared, trainer_of, unchecked_shapes
+from toy_language import language_run
+from trainings import gradients
+
+from heed.data.batch import Batch, Shape
+from heed.training.replay import MOST_GRAPHS, Replayer, padded_shape
+from heed.training.trainer import Trainer
+
+
+class AgainRecorder:
+    """Takes the place of a GPU's recorder; counts."""
+
+    def __init__(self, fails: bool = False) -> None:
+        self.fails = fails
+        self.num_recorded = self.num_replayed = 0
+
+    def record(self, work: Callable[[], None]) -> Callable[[], None]:
+        work()
+        if self.fails:
+            raise RuntimeError("operation not permitted when stream is capturing")
+        self.num_recorded += 1
+
+        def replay() -> None:
+            self.num_replayed += 1
+            work()
+
+        return replay
+
+
+def replaying(trainer: Trainer, fails: bool = False) -> AgainRecorder:
+    """Let a trainer replay, as on a GPU."""
+    recorder: Any = AgainRecorder(fails)
+    trainer.weights.fixed = True
+    most = trainer.model.config.max_positions
+    trainer.gradients._replayer = Replayer(trainer.gradients._add_gradients, recorder, most)
+    return recorder  # type: ignore[no-any-return]
+
+
+def batches_of(trainer: Trainer, number: int) -> list[Batch]:
+    loader = trainer.task.loader(trainer.config.tokens_per_batch, trainer.seed).batches_from()
+    found = [next(loader)[1] for _ in range(number)]
+    loader.close()
+    return found
+
+
+sizes = st.integers(1, 5000)
+
+
+def test_targets_are_not_padded_beyond_the_positions_of_a_model() -> None:
+    assert padded_shape(Shape(9, 0, 100), 128).tgt == 112
+    assert padded_shape(Shape(9, 0, 100), 100).tgt == 100
+
+
+@given(sizes, st.integers(0, 300), sizes)
+def test_padded_shapes_are_little_larger(rows: int, src: int, tgt: int) -> None:
+    shape = Shape(rows, src, tgt)
+    padded = padded_shape(shape)
+    assert padded_shape(padded) == padded
+    for size, rounded in zip(shape, padded, strict=True):
+        assert size <= rounded <= size * 5 / 4
+    assert padded.rows <= rows * 9 / 8
+
+
+def test_there_are_few_padded_shapes() -> None:
+    assert len({padded_shape(Shape(1, 0, length)).tgt for length in range(1, 257)}) == 28
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_the_gradients_are_those_of_the_batch(tmp_path: Path, precision: str) -> None:
+    """The first time the batch itself is computed, then a padded one, then that is replayed."""
+    keys: dict[str, Any] = {"training__precision": precision, "model__dropout": 0.3, "training__accumulate": 2}
+    plain, trainer = (trainer_of(prepared(tmp_path, name, **keys)) for name in ("plain", "replayed"))
+    recorder = replaying(trainer)
+    batches = batches_of(plain, 2)
+    for counts in [(0, 0), (2, 0), (2, 2)]:
+        found, expected = gradients(trainer, batches), gradients(plain, batches)
+        assert (recorder.num_recorded, recorder.num_replayed) == counts
+        assert found.keys() == expected.keys()
+        for name, gradient in expected.items():
+            difference = (found[name] - gradient).norm() / gradient.norm().clamp(min=1e-6)
+            assert difference < (1e-4 if precision == "float32" else 0.03), name
+
+
+def test_the_gradients_of_a_language_model(tmp_path: Path) -> None:
+    plain, trainer = (trainer_of(language_run(tmp_path, name, "gpt", train=False)) for name in ("plain", "replayed"))
+    recorder = replaying(trainer)
+    batches = batches_of(plain, 1)
+    for _ in range(3):
+        found, expected = gradients(trainer, batches), gradients(plain, batches)
+        for name, gradient in expected.items():
+            torch.testing.assert_close(found[name], gradient, rtol=1e-4, atol=1e-6)
+    assert recorder.num_replayed == 1
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_training_has_the_losses_of_one_without_replays(tmp_path: Path, fails: bool) -> None:
+    keys: dict[str, Any] = {"training__max_steps": 30, "training__log_every": 1, "model__dropout": 0.3}
+    with unchecked_shapes():
+        trainer_of(prepared(tmp_path, "plain", **keys)).run()
+        trainer = trainer_of(prepared(tmp_path, "replayed", **keys))
+        recorder = replaying(trainer, fails)
+        trainer.run()
+    assert (recorder.num_replayed > 10) != fails
+    plain, replayed = (
+        [event["loss"] for event in events(tmp_path / name) if event["event"] == "train"]
+        for name in ("plain", "replayed")
+    )
+    assert replayed == pytest.approx(plain, rel=1e-3)
+
+
+def test_the_number_of_graphs_is_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert MOST_GRAPHS > 100
+    monkeypatch.setattr("heed.training.replay.MOST_GRAPHS", 1)
+    trainer = trainer_of(prepared(tmp_path))
+    recorder = replaying(trainer)
+    short, *_, long = sorted(batches_of(trainer, 8), key=lambda batch: batch.tgt_in.shape[1])
+    for batch in (short, long) * 3:
+        gradients(trainer, [batch])
+    assert (recorder.num_recorded, recorder.num_replayed) == (1, 1)
