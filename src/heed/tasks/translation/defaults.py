@@ -40,8 +40,9 @@ class Size:
 
 
 # Quoted names are sections of docs/results/. On a GPU there is time for more passes, more dropout and larger models.
-# These values were not measured, except the 4,000 pieces of the first line ("Small corpora: model size, batches,
-# dropout and stopping") and the choice of joint vocabularies, which is the same as on a CPU.
+# These values were not compared, except the second line with a CPU's, on one GPU ("Multi30k in 80 seconds"), the 4,000
+# pieces of the first line ("Small corpora: model size, batches, dropout and stopping") and the choice of joint
+# vocabularies, which is the same as on a CPU.
 SIZES = (
     Size(10_000, 4000, 256, 512, 3, 0.3),
     Size(60_000, 4000, 256, 1024, 3, 0.3, joint=False),
