@@ -94,3 +94,18 @@ def test_a_limit_that_is_shorter_than_an_epoch_is_shown_as_its_share() -> None:
         vocabulary_known=True
     )
     assert "at most 30 minutes (training.max_minutes): 25% of an epoch," in found
+
+
+@pytest.mark.parametrize(("seconds", "number"), [(0.5, 3), (9.0, 1)])
+def test_long_updates_are_timed_less_often(monkeypatch: pytest.MonkeyPatch, seconds: float, number: int) -> None:
+    timed: list[float] = []
+
+    def update(*_: Any) -> float:
+        timed.append(seconds)
+        return seconds
+
+    monkeypatch.setattr("heed.training.cost_estimate._timed_update", update)
+    sizes = Vocabularies(50, 50)
+    found = estimate_for(TrainingConfig(tokens_per_batch=64), build_model(SMALL, sizes), sizes, 1e6, (9, 7))
+    assert len(timed) == number
+    assert found.seconds_per_update == seconds

@@ -180,10 +180,11 @@ def synchronise(device: torch.device) -> None:
 def best_precision(device: torch.device) -> tuple[str, float]:
     """("bfloat16" or "float32", speedup of bfloat16): bfloat16 if it is at least a third faster.
 
-    Small matrices are measured first: a processor that emulates bfloat16 needs seconds for large ones.
+    On a CPU small matrices are measured first: one that emulates bfloat16 needs seconds for large ones. A GPU is busy
+    only with large ones.
     """
-    gain = _gain_of_bfloat16(device, size=128)
-    if gain > 1 / 2:
+    gain = _gain_of_bfloat16(device, size=128 if device.type == "cpu" else 4096)
+    if gain > 1 / 2 and device.type == "cpu":
         gain = _gain_of_bfloat16(device, size=512)
     return ("bfloat16" if gain > 4 / 3 else "float32"), gain
 
