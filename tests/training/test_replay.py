@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from toy import events, prepared, trainer_of, unchecked_shapes
 from toy_language import language_run
-from trainings import gradients
+from trainings import gradients, scarce
 
 from heed.data.batch import Batch, Shape
 from heed.training.replay import MOST_GRAPHS, Replayer, padded_shape
@@ -118,6 +118,23 @@ def test_a_training_has_the_losses_of_one_without_replays(tmp_path: Path, fails:
         for name in ("plain", "replayed")
     )
     assert replayed == pytest.approx(plain, rel=1e-3)
+
+
+def test_replays_end_before_batches_are_split_where_memory_is_scarce(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plain, trainer = (trainer_of(prepared(tmp_path, name, model__dropout=0.3)) for name in ("plain", "scarce"))
+    replaying(trainer)
+    trainer.gradients.quiet = False
+    [batch] = batches_of(plain, 1)
+    tried = scarce(trainer, batch.num_positions - 1)
+    found, expected = gradients(trainer, [batch]), gradients(plain, [batch])
+    assert tried[:2] == [batch.num_positions] * 2 and max(tried[2:]) < batch.num_positions
+    for name, gradient in expected.items():
+        torch.testing.assert_close(found[name], gradient, rtol=1e-4, atol=1e-6)
+    first, second = capsys.readouterr().err.strip().splitlines()
+    assert "no longer recorded, so updates take longer: out of memory." in first
+    assert "out of memory for a batch of" in second
 
 
 def test_the_number_of_graphs_is_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -79,8 +79,8 @@ class GradientAccumulator:
     ) -> Sums:
         """Accumulate the gradients of the summed loss of all ranks, divided by `divisor`.
 
-        If a batch does not fit into memory, all batches are computed again in smaller parts, and batches of its size
-        are split in advance from then on.
+        If a batch does not fit into memory, all batches are computed again, first without recorded kernels, then in
+        smaller parts; batches of its size are split in advance from then on.
         """
         while True:
             result = self._attempt(step, batches, divisor, progress.max_positions, carried)
@@ -88,7 +88,11 @@ class GradientAccumulator:
                 if not self.sharded:
                     self.ranks.add_up(self.weights.gradients(dense=self.ranks.world_size > 1))
                 return result
-            self._lower_max_positions(result, progress)
+            if self._replayer is not None:  # recorded kernels keep the memory of the largest batch
+                self._stop_replaying("out of memory")
+            else:
+                self._lower_max_positions(result, progress)
+            self._clear_memory()
 
     def _attempt(
         self, step: int, batches: Sequence[TrainingBatch], divisor: float, max_positions: int, carried: State | None
@@ -146,8 +150,7 @@ class GradientAccumulator:
             if self._replayer is not None and isinstance(batch, Batch) and batch.segment is None:
                 sums = self._replayer.add_gradients(batch, dropout_keys, divisor)
                 if problem := self._replayer.problem:
-                    self._replayer = None
-                    warn(f"updates take longer, as a GPU's kernels could not be recorded: {problem}", self.quiet)
+                    self._stop_replaying(problem)
                 if sums is not None:
                     return Sums(sums[0], sums[1])
             loss = self.task.loss(model, batch, self.config.smoothing, dropout_keys, before)
@@ -173,11 +176,19 @@ class GradientAccumulator:
         (loss.loss_sum / divisor).backward()  # type: ignore[no-untyped-call]
         return torch.stack((loss.loss_sum.detach(), loss.nll_sum)).double()
 
-    def _lower_max_positions(self, batch: TrainingBatch, progress: Progress) -> None:
-        """After running out of memory: clear the gradients, and split batches of this size from now on."""
+    def _stop_replaying(self, reason: str) -> None:
+        """Compute all further batches as usual."""
+        self._replayer = None
+        warn(f"the kernels of updates are no longer recorded, so updates take longer: {reason}.", self.quiet)
+
+    def _clear_memory(self) -> None:
+        """After running out of memory: clear the gradients, and release what is cached."""
         self.weights.clear_gradients()
         if self.device.type == "cuda":
             torch.cuda.empty_cache()
+
+    def _lower_max_positions(self, batch: TrainingBatch, progress: Progress) -> None:
+        """After running out of memory: split batches of this size from now on."""
         first = not progress.max_positions
         progress.max_positions = batch.num_positions - 1
         if len(batch.rows) == 1:
