@@ -112,6 +112,21 @@ def test_a_training_may_move_from_a_cpu_to_a_gpu_and_back(tmp_path: Path) -> Non
     assert losses[1] == pytest.approx(losses[0], rel=2e-3)
 
 
+def test_a_longer_batch_does_not_change_what_is_replayed(tmp_path: Path) -> None:
+    """It needs a larger table of positions, and the old one must remain for the graphs that read it."""
+    run = prepared(tmp_path, model__dropout=0.3, data__max_tokens=600)
+    cpu, gpu = trainer_of(run), gpu_trainer(run)
+    [batch] = batches_of(cpu, 1)
+    for number in range(4):
+        found, expected = gradients(gpu, [batch.to(GPU)]), gradients(cpu, [batch])
+        assert_all_close(found, expected, 1e-3)
+        if number == 1:
+            for trainer in (cpu, gpu):
+                trainer.model.embedding._encodings(0, 500, None)
+                trainer.model.encoder.embedding._encodings(0, 500, None)
+            torch.full((1 << 22,), float("nan"), device=GPU)
+
+
 def test_a_batch_that_does_not_fit_is_computed_in_parts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = prepared(tmp_path, model__dropout=0.3)
     whole, scarce = gpu_trainer(run), gpu_trainer(run)

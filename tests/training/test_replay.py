@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+import gc
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +18,7 @@ from toy_language import language_run
 from trainings import gradients, scarce
 
 from heed.data.batch import Batch, Shape
+from heed.training.gradients import _add_gradients
 from heed.training.replay import MOST_GRAPHS, Replayer, padded_shape
 from heed.training.trainer import Trainer
 
@@ -22,14 +26,14 @@ from heed.training.trainer import Trainer
 class AgainRecorder:
     """Takes the place of a GPU's recorder; counts."""
 
-    def __init__(self, fails: bool = False) -> None:
-        self.fails = fails
+    def __init__(self, error: Exception | None = None) -> None:
+        self.error = error
         self.num_recorded = self.num_replayed = 0
 
     def record(self, work: Callable[[], None]) -> Callable[[], None]:
         work()
-        if self.fails:
-            raise RuntimeError("operation not permitted when stream is capturing")
+        if self.error:
+            raise self.error
         self.num_recorded += 1
 
         def replay() -> None:
@@ -39,12 +43,12 @@ class AgainRecorder:
         return replay
 
 
-def replaying(trainer: Trainer, fails: bool = False) -> AgainRecorder:
+def replaying(trainer: Trainer, error: Exception | None = None) -> AgainRecorder:
     """Let a trainer replay, as on a GPU."""
-    recorder: Any = AgainRecorder(fails)
+    recorder: Any = AgainRecorder(error)
     trainer.weights.fixed = True
-    most = trainer.model.config.max_positions
-    trainer.gradients._replayer = Replayer(trainer.gradients._add_gradients, recorder, most)
+    add = functools.partial(_add_gradients, trainer.task, trainer.model, trainer.config)
+    trainer.gradients._replayer = Replayer(add, recorder, trainer.model)
     return recorder  # type: ignore[no-any-return]
 
 
@@ -104,15 +108,19 @@ def test_the_gradients_of_a_language_model(tmp_path: Path) -> None:
     assert recorder.num_replayed == 1
 
 
-@pytest.mark.parametrize("fails", [False, True])
-def test_a_training_has_the_losses_of_one_without_replays(tmp_path: Path, fails: bool) -> None:
+@pytest.mark.parametrize(
+    "error", [None, RuntimeError("not permitted when capturing"), torch.cuda.OutOfMemoryError("out of memory")]
+)
+def test_a_training_has_the_losses_of_one_without_replays(tmp_path: Path, error: Exception | None) -> None:
     keys: dict[str, Any] = {"training__max_steps": 30, "training__log_every": 1, "model__dropout": 0.3}
     with unchecked_shapes():
         trainer_of(prepared(tmp_path, "plain", **keys)).run()
         trainer = trainer_of(prepared(tmp_path, "replayed", **keys))
-        recorder = replaying(trainer, fails)
+        recorder = replaying(trainer, error)
         trainer.run()
-    assert (recorder.num_replayed > 10) != fails
+    assert (recorder.num_replayed > 10) == (error is None)
+    is_given_up = trainer.gradients._replayer is None
+    assert is_given_up == (type(error) is RuntimeError)  # without memory, only for the shapes that do not fit
     plain, replayed = (
         [event["loss"] for event in events(tmp_path / name) if event["event"] == "train"]
         for name in ("plain", "replayed")
@@ -135,6 +143,19 @@ def test_replays_end_before_batches_are_split_where_memory_is_scarce(
     first, second = capsys.readouterr().err.strip().splitlines()
     assert "no longer recorded, so updates take longer: out of memory." in first
     assert "out of memory for a batch of" in second
+
+
+def test_what_a_graph_reads_is_kept(tmp_path: Path) -> None:
+    """A table of positions that has grown is another tensor, but a graph reads the old one."""
+    trainer = trainer_of(prepared(tmp_path))
+    replaying(trainer)
+    [batch] = batches_of(trainer, 1)
+    for _ in range(2):
+        gradients(trainer, [batch])
+    table = weakref.ref(trainer.model.embedding.positions)
+    trainer.model.embedding._encodings(0, 300, None)
+    gc.collect()
+    assert table() is not None and trainer.model.embedding.positions is not table()
 
 
 def test_the_number_of_graphs_is_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -70,7 +70,7 @@ class SearchOptions(Config):
     seed: int = 1
     """Sampling: the same seed gives the same output in any batch (up to rounding, see `sampling.py`)."""
     batch_size: int = Field(default=64, ge=1)
-    """Sentences searched at once, on a GPU eight times as many; affects speed, not output (for samples up to rounding,
+    """Sentences searched at once (eight times as many on a GPU); affects speed, not output (for samples up to rounding,
     as with `seed`)."""
 
     @model_validator(mode="after")

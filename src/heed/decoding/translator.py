@@ -26,7 +26,8 @@ from heed.text.tokenizers import LineEnd, Tokenizer
 from heed.text.vocabulary import BOS_ID, EOS_ID, PAD_ID
 
 GPU_BATCHES = 8
-"""How many times as many sentences a GPU searches at once: it needs about the same time for each step."""
+"""How many times as many sentences a GPU searches at once, because its steps take much less than as many times as long.
+"""
 
 
 class ModelTranslator(LineTranslator):

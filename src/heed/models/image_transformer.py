@@ -79,6 +79,7 @@ class ImageTransformer(Transformer):
 
     Config = ImageTransformerConfig  # type: ignore[assignment]
     source = "images"
+    replayable = False
     papers = "a Transformer decoder (Vaswani et al. 2017) over a convolutional image encoder"
 
     def __init__(self, config: ImageTransformerConfig, vocabularies: Vocabularies) -> None:

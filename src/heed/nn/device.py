@@ -45,7 +45,7 @@ def choose_device(name: str) -> torch.device:
 
 
 def _use_gpu(device: torch.device) -> None:
-    """Make it the one that is used, compute in float32 what is to be in float32, and avoid kernels for exact shapes.
+    """Select the GPU for this process, turn off TF32, and avoid attention kernels that are compiled for each shape.
 
     By default cuDNN rounds the products of recurrent layers and convolutions to 10 bits (TF32), and compiles an
     attention kernel for each new shape of a batch, which takes much longer than the attention itself.

@@ -56,7 +56,7 @@ class _FusedLoss(torch.autograd.Function):
     the softmax itself ever has the size [chunk, V].
 
     With `alpha`, consecutive rows are pairs from two passes, and α/2 times the divergence of each pair is added to the
-    loss. With `real`, the other rows do not count.
+    loss. Rows where `real` is False do not count.
     """
 
     @staticmethod
@@ -162,7 +162,7 @@ def _log_norm(
 ) -> Float[Tensor, " N"]:
     """log Σ exp(logits) from their softmax: z_y - log p_y, or directly if p_y is too small.
 
-    On a GPU with the most probable token instead of y, whose probability never is.
+    On a GPU the most probable token takes the place of y, as its probability is never too small.
     """
     if logits.is_cuda:
         highest, best = probs.max(dim=-1)

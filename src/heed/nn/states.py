@@ -25,7 +25,7 @@ from heed.nn.dropout_keys import DropoutKeys
 def attention_mask(real: Bool[Tensor, "B S"]) -> Bool[Tensor, "B 1 1 S"] | None:
     """The mask of real positions in the shape that attention takes; None if no position is padding.
 
-    On a GPU it is never None: to look at the values would wait for the GPU.
+    On a GPU it is never None, because checking its values would have to wait for the GPU.
     """
     return None if not real.is_cuda and bool(real.all()) else real[:, None, None]
 

@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from itertools import islice
-from typing import Any
+from typing import Any, TypeGuard
 
 import torch
 from torch import Tensor
@@ -22,7 +22,7 @@ from torch import Tensor
 from heed.core.errors import HeedError
 from heed.core.progress import warn
 from heed.data.batch import Batch, TrainingBatch, divided
-from heed.nn.contract import State
+from heed.nn.contract import State, TokenSource
 from heed.nn.device import is_out_of_memory, products_by
 from heed.nn.dropout_keys import DropoutKeys
 from heed.tasks.task import Task
@@ -45,7 +45,7 @@ class Sums:
 
     loss: float | Tensor = 0.0
     nll: float | Tensor = 0.0
-    """On a GPU numbers that it may still have to compute."""
+    """On a GPU, tensors that may not have been computed yet."""
     carried: State | None = None
     """Final state of the rows, where they are streams."""
 
@@ -55,8 +55,9 @@ class GradientAccumulator:
 
     def __init__(
         self, config: TrainingConfig, task: Task, weights: Weights, seed: int, device: torch.device, quiet: bool,
-        ranks: Ranks,
+        ranks: Ranks, num_processes: int = 0,
     ) -> None:  # fmt: skip
+        """`num_processes` of the training, if an estimate for it is made with fewer `ranks`."""
         self.config = config
         self.task = task
         self.weights = weights
@@ -70,8 +71,10 @@ class GradientAccumulator:
         self.num_replicas = min(self._threads, MOST_PARTS) - 1 if is_divided else 0
         self._models: list[Any] = [weights.model, *(weights.replica() for _ in range(self.num_replicas))]
         self._replayer: Replayer | None = None
-        if self._replays():
-            self._replayer = Replayer(self._add_gradients, Recorder(), self._models[0].config.max_positions)
+        if self._replays(num_processes or ranks.world_size):
+            weights.fixed = True
+            add = partial(_add_gradients, task, weights.model, config)  # without `self`, which holds its result
+            self._replayer = Replayer(add, Recorder(device), weights.model)
         self._pool = ThreadPoolExecutor(self.num_replicas, "heed-replica") if self.num_replicas else None
 
     def accumulate(
@@ -147,7 +150,7 @@ class GradientAccumulator:
         """Add the gradients of a part to those of `model`; None if it does not fit into memory."""
         dropout_keys = DropoutKeys.for_step(self.seed, step, batch.rows)
         try:
-            if self._replayer is not None and isinstance(batch, Batch) and batch.segment is None:
+            if self._replayer is not None and _is_replayable(batch):
                 sums = self._replayer.add_gradients(batch, dropout_keys, divisor)
                 if problem := self._replayer.problem:
                     self._stop_replaying(problem)
@@ -163,18 +166,12 @@ class GradientAccumulator:
             return Sums(loss.loss_sum.detach().double(), loss.nll_sum.double(), loss.state)
         return Sums(float(loss.loss_sum.detach()), float(loss.nll_sum), loss.state)
 
-    def _replays(self) -> bool:
-        """Whether losses are recorded on a GPU: those of one process, of a task and a model that allow it."""
+    def _replays(self, num_processes: int) -> bool:
+        """Whether losses are recorded: on a GPU in a single process, of a task and a model that allow it."""
         config, model = self.config, self.weights.model
-        is_fixed = self.weights.fixed and config.freeze == "none" and not config.unfreeze_every
+        is_fixed = self.device.type == "cuda" and config.freeze == "none" and not config.unfreeze_every
         is_replayable = self.task.replayable and getattr(model, "replayable", False)
-        return is_fixed and is_replayable and self.ranks.world_size == 1
-
-    def _add_gradients(self, batch: Batch, dropout_keys: DropoutKeys, divisor: Tensor) -> Tensor:
-        """What is recorded: (loss, -log p) of a batch, whose gradients are added to those of the model."""
-        loss = self.task.loss(self.weights.model, batch, self.config.smoothing, dropout_keys)
-        (loss.loss_sum / divisor).backward()  # type: ignore[no-untyped-call]
-        return torch.stack((loss.loss_sum.detach(), loss.nll_sum)).double()
+        return is_fixed and is_replayable and num_processes == 1
 
     def _stop_replaying(self, reason: str) -> None:
         """Compute all further batches as usual."""
@@ -203,6 +200,20 @@ class GradientAccumulator:
                 "parts from now on, with the same result. A lower --training.tokens_per_batch is faster.",
                 self.quiet,
             )
+
+
+def _add_gradients(
+    task: Task, model: Any, config: TrainingConfig, batch: Batch, dropout_keys: DropoutKeys, divisor: Tensor
+) -> Tensor:
+    """What is recorded: (loss, -log p) of a batch, whose gradients are added to those of the model."""
+    loss = task.loss(model, batch, config.smoothing, dropout_keys)
+    (loss.loss_sum / divisor).backward()  # type: ignore[no-untyped-call]
+    return torch.stack((loss.loss_sum.detach(), loss.nll_sum)).double()
+
+
+def _is_replayable(batch: TrainingBatch) -> TypeGuard[Batch]:
+    """Whether it consists of independent rows of tokens."""
+    return isinstance(batch, Batch) and batch.segment is None and isinstance(batch.source, TokenSource | None)
 
 
 def split(batch: TrainingBatch, max_positions: int, number: int = 1) -> Iterator[TrainingBatch]:

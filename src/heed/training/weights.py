@@ -40,7 +40,7 @@ class Weights:
                 self.master[name] = parameter.detach().float().clone()
                 self.master[name].grad = torch.zeros_like(self.master[name])
         self._copies = precision != "float32"
-        self.fixed = mesh is None and not self.sparse and any(parameter.is_cuda for parameter in model.parameters())
+        self.fixed = False
         """Whether gradients, once they exist, stay where they are in memory, as `heed.training.replay` needs."""
         self._is_clear = True
         if self._copies:
@@ -82,7 +82,7 @@ class Weights:
                 parameter.grad = None
 
     def _collect_in_place(self) -> None:
-        """Add the gradients of the model to the float32 ones, by one kernel for all where they are the first."""
+        """Add the model's gradients to the float32 ones; the first ones of an update are copied by a single kernel."""
         if not self._copies:
             return
         named = [(self.master[name].grad, parameter.grad) for name, parameter in self._working.items()]
