@@ -34,6 +34,14 @@ def content(folder: Path) -> dict[str, bytes]:
     return {f"{path.parent.name}/{path.name}".removeprefix(folder.name): path.read_bytes() for path in files}
 
 
+def batches_of(trainer: Trainer, number: int) -> list[Batch]:
+    """The first batches of a training."""
+    loader = trainer.task.loader(trainer.config.tokens_per_batch, trainer.seed).batches_from()
+    found = [next(loader)[1] for _ in range(number)]
+    loader.close()
+    return found
+
+
 def gradients(trainer: Trainer, batches: list[Batch]) -> dict[str, Tensor]:
     """The gradient that an update from these batches would use, before clipping."""
     kept: dict[str, Tensor] = {}

@@ -10,7 +10,7 @@ import pytest
 import torch
 from gpu import GPU, assert_all_close, needs_gpu
 from toy import events, prepared, trainer_of, unchecked_shapes
-from trainings import gradients, interrupt_after
+from trainings import batches_of, gradients, interrupt_after
 
 from heed.data.batch import Batch
 from heed.run import Run
@@ -25,25 +25,9 @@ def gpu_trainer(run: Run) -> Trainer:
     return trainer_of(Run(run.folder, GPU))
 
 
-def batches_of(trainer: Trainer, number: int) -> list[Batch]:
-    loader = trainer.task.loader(trainer.config.tokens_per_batch, trainer.seed).batches_from()
-    found = [next(loader)[1] for _ in range(number)]
-    loader.close()
-    return found
-
-
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 def test_an_update_has_the_gradient_of_a_cpu(tmp_path: Path, precision: str) -> None:
-    keys: dict[str, Any] = {"training__precision": precision, "training__accumulate": 2, "model__dropout": 0.3}
-    run = prepared(tmp_path, **keys)
-    cpu, gpu = trainer_of(run), gpu_trainer(run)
-    batches = batches_of(cpu, 2)
-    found = gradients(gpu, [batch.to(GPU) for batch in batches])
-    assert_all_close(found, gradients(cpu, batches), 1e-3 if precision == "float32" else 0.1)
-
-
-@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
-def test_a_replayed_update_has_the_gradient_of_a_cpu(tmp_path: Path, precision: str) -> None:
+    """The first is computed as usual, the second is recorded, and the others are replayed."""
     keys: dict[str, Any] = {"training__precision": precision, "training__accumulate": 2, "model__dropout": 0.3}
     run = prepared(tmp_path, **keys)
     cpu, gpu = trainer_of(run), gpu_trainer(run)

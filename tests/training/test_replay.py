@@ -15,9 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from toy import events, prepared, trainer_of, unchecked_shapes
 from toy_language import language_run
-from trainings import gradients, scarce
+from trainings import batches_of, gradients, scarce
 
-from heed.data.batch import Batch, Shape
+from heed.data.batch import Shape
 from heed.training.gradients import _add_gradients
 from heed.training.replay import MOST_GRAPHS, Replayer, padded_shape
 from heed.training.trainer import Trainer
@@ -50,13 +50,6 @@ def replaying(trainer: Trainer, error: Exception | None = None) -> AgainRecorder
     add = functools.partial(_add_gradients, trainer.task, trainer.model, trainer.config)
     trainer.gradients._replayer = Replayer(add, recorder, trainer.model)
     return recorder  # type: ignore[no-any-return]
-
-
-def batches_of(trainer: Trainer, number: int) -> list[Batch]:
-    loader = trainer.task.loader(trainer.config.tokens_per_batch, trainer.seed).batches_from()
-    found = [next(loader)[1] for _ in range(number)]
-    loader.close()
-    return found
 
 
 sizes = st.integers(1, 5000)

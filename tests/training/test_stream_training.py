@@ -9,21 +9,15 @@ from typing import Any
 import pytest
 import torch
 from toy_language import trainer_for
-from trainings import content, gradients, interrupt_after, scarce
+from trainings import batches_of, content, gradients, interrupt_after, scarce
 
 from heed.core.errors import UsageError
-from heed.data.batch import Batch
 from heed.nn.contract import Smoothing
 from heed.nn.dropout_keys import DropoutKeys
 from heed.nn.state_io import state_tensors
 from heed.tasks.generation import chain_rule_loss
 from heed.training.checkpoints import list_checkpoints, newest_checkpoint
 from heed.training.trainer import Trainer
-
-
-def batches_of(trainer: Trainer, number: int) -> list[Batch]:
-    loader = trainer.task.loader(trainer.config.tokens_per_batch, trainer.seed).batches_from()
-    return [next(loader)[1] for _ in range(number)]
 
 
 def carried(trainer: Trainer) -> dict[str, torch.Tensor]:

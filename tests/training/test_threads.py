@@ -12,9 +12,8 @@ import pytest
 import torch
 from toy import prepared, trainer_of
 from toy_language import trainer_for
-from trainings import content, gradients, interrupt_after, scarce
+from trainings import batches_of, content, gradients, interrupt_after, scarce
 
-from heed.data.batch import Batch
 from heed.nn.state_io import state_tensors
 from heed.tasks.task import Loss
 from heed.training import gradients as module
@@ -29,13 +28,6 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(module, "LEAST_POSITIONS", 1)
     yield
     torch.set_num_threads(1)
-
-
-def batches_of(trainer: Trainer, number: int) -> list[Batch]:
-    loader = trainer.task.loader(trainer.config.tokens_per_batch, trainer.seed).batches_from()
-    found = [next(loader)[1] for _ in range(number)]
-    loader.close()
-    return found
 
 
 def threads_of_losses(trainer: Trainer) -> list[tuple[bool, int]]:

@@ -10,7 +10,7 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor
 from toy import events, prepared, trainer_of
-from trainings import gradients, scarce
+from trainings import batches_of, gradients, scarce
 
 from heed.core.errors import HeedError, StorageError, UsageError
 from heed.core.progress import Progress
@@ -29,14 +29,6 @@ from heed.training.trainer import Trainer
 @pytest.fixture
 def trainer(tmp_path: Path) -> Trainer:
     return trainer_of(prepared(tmp_path))
-
-
-def batches_of(trainer: Trainer, number: int) -> list[Batch]:
-    """The first batches of a training."""
-    loader = trainer.task.loader(trainer.config.tokens_per_batch, trainer.seed).batches_from()
-    found = [next(loader)[1] for _ in range(number)]
-    loader.close()
-    return found
 
 
 def halves(batch: Batch, cut: int) -> list[Batch]:

@@ -1,6 +1,6 @@
 """CUDA graphs of losses: a GPU replays the kernels of a loss and its gradients, which were recorded once.
 
-Starting a kernel from Python takes about ten microseconds, longer than most kernels of a small model run. A graph
+Starting a kernel from Python takes tens of microseconds, longer than most kernels of a small model run. A graph
 starts all of them at once. It is recorded for one shape of batch, reads its input at fixed addresses, and adds to
 gradients at fixed addresses. So batches are padded to one of few shapes, which costs about a tenth of the arithmetic.
 
@@ -23,7 +23,7 @@ from heed.nn.device import is_out_of_memory
 from heed.nn.dropout_keys import DropoutKeys
 
 MOST_GRAPHS = 256
-"""Graphs that are kept: each takes a few megabytes, beside the memory that all share."""
+"""Graphs that are kept. Each has memory for its kernels and its input; all share that of what kernels compute."""
 STEPS = 4
 """Padded sizes of positions for each power of two; rows have twice as many."""
 
@@ -84,7 +84,8 @@ class Replayer:
             recorded.read(batch, keys, divisor)
             recorded.replay()
             return recorded.sums.clone()
-        if self.problem or shape not in self._met - self._too_large or len(self._recorded) == MOST_GRAPHS:
+        is_new = shape not in self._met
+        if is_new or shape in self._too_large or len(self._recorded) == MOST_GRAPHS:
             self._met.add(shape)
             return None
         return self._record(shape, batch, keys, divisor)
