@@ -72,6 +72,17 @@ def test_help_of_every_verb_imports_nothing_heavy() -> None:
     assert result.stdout.splitlines()[-1] == "heavy:"
 
 
+def test_a_verb_imports_no_other_verb() -> None:
+    program = (
+        "import sys, heed.cli.main as m\n"
+        "try: m.app(['info', '--help'], prog_name='heed')\n"
+        "except SystemExit: pass\n"
+        "print('verbs:', *sorted(name for name in m.MODULES.values() if f'heed.cli.{name}' in sys.modules))\n"
+    )
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert result.stdout.splitlines()[-1] == "verbs: info"
+
+
 def test_the_version_names_heed_python_and_torch() -> None:
     result = call("--version")
     assert result.code == 0

@@ -1,7 +1,7 @@
 """The command line `heed`: its verbs, and the exit code and message that each error ends with.
 
-Verbs import what they need when they run, so that `--help` is fast. An error is one screen on stderr and an exit code;
-`--debug` shows the traceback.
+The module of a verb is imported when the verb is asked for, and imports what it needs when it runs, so that both a verb
+and `--help` start fast. An error is one screen on stderr and an exit code; `--debug` shows the traceback.
 """
 
 from __future__ import annotations
@@ -9,40 +9,16 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
+from importlib import import_module
 from types import FrameType
-from typing import Any
+from typing import Any, cast
 
 import typer
 from typer.core import TyperGroup
 
-from heed.cli import (
-    align,
-    average,
-    compress,
-    convert,
-    data,
-    demo,
-    distill,
-    embed,
-    evaluate,
-    generate,
-    improve,
-    info,
-    inspect,
-    learn,
-    memory,
-    predict,
-    report,
-    score,
-    serve,
-    tokenizer,
-    train,
-    translate,
-    translate_file,
-)
 from heed.cli.flags import add_verb
 from heed.core.environment import let_waiting_threads_sleep, library_versions
 from heed.core.errors import HeedError, StorageError
@@ -52,8 +28,52 @@ BROKEN_PIPE = 141
 """Exit code that a shell reports for a command ended by SIGPIPE: 128 + 13."""
 
 
+MODULES = {
+    "train": "train", "demo": "demo", "distill": "distill", "learn": "learn", "improve": "improve",
+    "translate": "translate", "translate-file": "translate_file", "generate": "generate", "score": "score",
+    "predict": "predict", "align": "align", "embed": "embed", "neighbours": "embed", "evaluate": "evaluate",
+    "compress": "compress", "decompress": "compress", "average": "average", "export": "convert", "import": "convert",
+    "info": "info", "report": "report", "inspect": "inspect", "serve": "serve",
+    "tokenizer": "tokenizer", "data": "data", "memory": "memory",
+}  # fmt: skip
+"""Each verb, in the order of `heed --help`, and its module, which has a function or a typer app of the verb's name."""
+FUNCTIONS = {"import": "import_model", "tokenizer": "app", "data": "app", "memory": "app"}
+"""What a verb is called in its module, unless it is the verb's name with underscores."""
+WITH_RECIPE_KEYS = {"train", "distill", "learn", "translate", "translate-file"}
+"""Verbs that take options with a dot, such as `--model.layers=4`, as keys of a recipe."""
+
+
+@cache
+def command_of(name: str) -> Any:
+    """The command of a verb, read from the signature of its function. Raises KeyError for an unknown verb."""
+    module = import_module(f"heed.cli.{MODULES[name]}")
+    verb = getattr(module, FUNCTIONS.get(name, name.replace("-", "_")))
+    if isinstance(verb, typer.Typer):
+        return typer.main.get_group(verb)
+    alone = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+    add_verb(alone, name, verb, has_recipe_keys=name in WITH_RECIPE_KEYS)
+    return typer.main.get_command(alone)
+
+
+class LazyCommands(Mapping[str, Any]):
+    """The commands by the names of their verbs; a module is imported when its verb is looked up."""
+
+    def __getitem__(self, name: str) -> Any:
+        return command_of(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(MODULES)
+
+    def __len__(self) -> int:
+        return len(MODULES)
+
+
 class Verbs(TyperGroup):
     """The verbs, each of which ends silently when the reader of its output has ended (`| head -1`)."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands = cast(Any, LazyCommands())
 
     def invoke(self, ctx: Any) -> Any:
         """Run a verb."""
@@ -81,32 +101,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-add_verb(app, "train", train.train, has_recipe_keys=True)
-add_verb(app, "demo", demo.demo)
-add_verb(app, "distill", distill.distill, has_recipe_keys=True)
-add_verb(app, "learn", learn.learn, has_recipe_keys=True)
-add_verb(app, "improve", improve.improve)
-add_verb(app, "translate", translate.translate, has_recipe_keys=True)
-add_verb(app, "translate-file", translate_file.translate_file, has_recipe_keys=True)
-add_verb(app, "generate", generate.generate)
-add_verb(app, "score", score.score)
-add_verb(app, "predict", predict.predict)
-add_verb(app, "align", align.align)
-add_verb(app, "embed", embed.embed)
-add_verb(app, "neighbours", embed.neighbours)
-add_verb(app, "evaluate", evaluate.evaluate)
-add_verb(app, "compress", compress.compress)
-add_verb(app, "decompress", compress.decompress)
-add_verb(app, "average", average.average)
-add_verb(app, "export", convert.export)
-add_verb(app, "import", convert.import_model)
-add_verb(app, "info", info.info)
-add_verb(app, "report", report.report)
-add_verb(app, "inspect", inspect.inspect)
-add_verb(app, "serve", serve.serve)
-app.add_typer(tokenizer.app, name="tokenizer")
-app.add_typer(data.app, name="data")
-app.add_typer(memory.app, name="memory")
 
 
 @app.callback(invoke_without_command=True)
@@ -143,7 +137,7 @@ def _unwinding() -> Iterator[None]:
 
 @cache
 def command_line() -> Any:
-    """All verbs with their options, read from signatures once; typer would read them again at each call."""
+    """The group of all verbs."""
     return typer.main.get_command(app)
 
 
