@@ -436,6 +436,31 @@ class Work(Config):
     """Its data."""
 
 
+class Wide(Transformer):
+    width: int = 8
+    """Features of each position.
+
+    A multiple of the heads.
+    """
+    dropout: float = 0.2
+
+
+def test_a_field_has_the_docstring_of_the_nearest_class_that_gives_it_one() -> None:
+    assert [(key.key, key.docstring) for key in keys(Wide)] == [
+        ("kind", "Attention is all it has."),
+        ("num_heads", "Heads of each attention."),
+        ("dropout", "Share of the units that are dropped."),
+        ("norm", "Where the layer norms are."),
+        ("width", "Features of each position.\n\nA multiple of the heads."),
+    ]
+
+
+def test_a_class_without_source_has_no_docstrings() -> None:
+    names = {"Config": Config, "__name__": "nowhere"}
+    exec("class Typed(Config):\n    a: int = 1\n    'Never found.'\n", names)
+    assert [(key.key, key.docstring) for key in keys(names["Typed"])] == [("a", "")]  # type: ignore[arg-type]
+
+
 def test_a_key_around_a_table_chooses_its_class() -> None:
     work = build(Work, document("task = 'pairs'\ndata.src = 'a'"))
     assert work.data == Pairs(src="a") and build(Work, document(to_toml(work))) == work

@@ -10,14 +10,19 @@ from the JSON schema of the Config class, so tables whose class is chosen at run
 
 from __future__ import annotations
 
+import ast
 import copy
 import difflib
+import inspect
 import json
 import re
+import textwrap
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeVar, Union, get_args, get_origin
+from functools import cache
+from itertools import pairwise
+from typing import Any, NamedTuple, TypeVar, Union, cast, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, GetJsonSchemaHandler, ValidationError, ValidationInfo
 from pydantic_core import CoreSchema, ErrorDetails, PydanticKnownError, core_schema
@@ -39,9 +44,7 @@ class Config(BaseModel):
     TOML has no null: a field that may be None is None when it is left out, so None must be its default.
     """
 
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", strict=True, use_attribute_docstrings=True, allow_inf_nan=False
-    )
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
     @classmethod
     def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
@@ -50,6 +53,39 @@ class Config(BaseModel):
             is_union = get_origin(field.annotation) in (Union, types.UnionType)
             if is_union and type(None) in get_args(field.annotation) and field.default is not None:
                 raise TypeError(f"{cls.__name__}.{name} may be None, so its default must be None: TOML has no null")
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        """The JSON schema of the class, with the docstrings of its fields.
+
+        They are read from the source here and not by pydantic, which would read them whenever a class is imported.
+        """
+        described = handler(schema)
+        properties = handler.resolve_ref_schema(described).get("properties", {})
+        for name, docstring in field_docstrings(cls).items():
+            properties[name].setdefault("description", docstring)
+        return described
+
+
+@cache
+def field_docstrings(config: type[Config]) -> Mapping[str, str]:
+    """The docstring of each field of a Config class that has one, by the field's name, from the source of its classes.
+
+    A class without a file, such as one typed at a prompt, has none.
+    """
+    docstrings: dict[str, str] = {}
+    for base in reversed(config.__mro__):
+        if not issubclass(base, Config):
+            continue
+        try:
+            [tree] = ast.parse(textwrap.dedent(inspect.getsource(base))).body
+        except (OSError, TypeError):
+            continue
+        for field, after in pairwise(cast(ast.ClassDef, tree).body):
+            match field, after:
+                case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
+                    docstrings[name] = inspect.cleandoc(text)
+    return {name: text for name, text in docstrings.items() if name in config.model_fields}
 
 
 C = TypeVar("C", bound=Config)
@@ -83,7 +119,10 @@ class ChosenBy:
         return core_schema.with_info_plain_validator_function(self._validate)
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        members = [[name, handler(member.__pydantic_core_schema__)] for name, member in self.members().items()]
+        members = [
+            [name, member.__get_pydantic_json_schema__(member.__pydantic_core_schema__, handler)]
+            for name, member in self.members().items()
+        ]
         # Members are a list, which keeps its order.
         return {"type": "object", "chosen_by": self.key, "members": members, "advice": dict(self.advice())}
 
