@@ -20,13 +20,13 @@ from typing import Any
 from heed.api import load
 from heed.core.environment import num_cpus, processor_name
 from heed.core.errors import UsageError
+from heed.data.validation import read_valid
 from heed.evaluation.evaluation import Evaluation
 from heed.evaluation.outputs import System, evaluate_outputs, translated, translated_by_ensemble
 from heed.evaluation.test_set import HeldOut
 from heed.metrics.significance import Comparison
 from heed.nn.device import set_threads
 from heed.run import Run
-from heed.tasks.prepare import read_valid
 from heed.training.checkpoints import list_checkpoints
 from heed.training.metrics_log import read_metrics
 

@@ -35,8 +35,8 @@ from pathlib import Path
 
 import heed
 from heed.core.environment import num_cpus, processor_name
+from heed.data.validation import read_valid
 from heed.nn.device import set_threads
-from heed.tasks.prepare import read_valid
 
 PARTS = ("throughput", "queue", "memory", "drain", "worker")
 """Those of a run without `--only`."""

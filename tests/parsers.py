@@ -35,6 +35,7 @@ from heed.core.sealed import sealed
 from heed.core.weight_file import read_header
 from heed.data.line_hashes import LineHashes
 from heed.data.store import TokenStore
+from heed.data.validation import read_valid
 from heed.decoding.output_checks import Confidence
 from heed.decoding.phrases import Glossary
 from heed.documents.formats import FORMATS
@@ -47,7 +48,6 @@ from heed.serve.apis import heed_schema, libretranslate_fields, openai_schema
 from heed.serve.bodies import JSON, MULTIPART, URLENCODED, json_body
 from heed.serve.errors import ApiError
 from heed.statistical.arpa import read_arpa
-from heed.tasks.prepare import read_valid
 from heed.text.readers import RECORD_READERS, CorpusFiles, read_lines, read_pairs
 from heed.text.tokenizers import load_tokenizer
 from heed.training.manifest import checked_manifest

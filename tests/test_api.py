@@ -12,10 +12,10 @@ from toy import WORDS, prepared, tiny_keys, trainer_of, without_shape_checks, wr
 import heed
 from heed.core.config import to_toml
 from heed.core.errors import DataError, HeedError, UsageError
+from heed.data.validation import read_valid
 from heed.decoding.options import SearchOptions
 from heed.execute import check_folder
 from heed.planner import TrainOptions
-from heed.tasks.prepare import read_valid
 from heed.training.trainer import Trainer
 
 __all__ = ["without_shape_checks"]

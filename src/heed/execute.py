@@ -18,6 +18,7 @@ from heed.core.files import empty_folder, is_claimed, is_debris, storage_errors
 from heed.core.progress import message, warn
 from heed.core.run_files import RunFiles
 from heed.core.toml import MAX_BYTES, parse_toml
+from heed.data.validation import read_valid
 from heed.models import GenerativeModel
 from heed.models.depth_change import with_layers
 from heed.models.vocabulary_change import same_pieces, with_vocabularies
@@ -28,9 +29,10 @@ from heed.recipe import build_recipe
 from heed.report.page import REPORT, finish_report
 from heed.report.usability import usability
 from heed.run import RECIPE, WEIGHTS, Run, load_weights
-from heed.tasks.prepare import DIAGNOSIS, add_seen, read_valid, require_enough, vocabulary_digests, write_corpus
+from heed.tasks.prepare import DIAGNOSIS, add_seen, require_enough, vocabulary_digests, write_corpus
 from heed.tasks.task import Task
-from heed.text.doctor import Finding, unknown_pieces
+from heed.text.doctor.diagnose import unknown_pieces
+from heed.text.doctor.findings import Finding
 from heed.training.checkpoints import (
     Checkpoint,
     list_checkpoints,

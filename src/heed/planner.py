@@ -26,7 +26,7 @@ from heed.run import Run
 from heed.tasks import TASKS, task_type
 from heed.tasks.defaults import Choices, CorpusStats, Machine, characters_per_token
 from heed.tasks.task import Task
-from heed.text.doctor import Diagnosis
+from heed.text.doctor.findings import Diagnosis
 from heed.text.tokenizers import load_tokenizers, require_trainable
 from heed.training.config import TrainingConfig
 from heed.training.cost_estimate import CostEstimate, estimate_cost

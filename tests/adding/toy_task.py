@@ -15,6 +15,7 @@ from torch import Tensor
 from heed.data.batch import SourceBatch, source_from_ids
 from heed.data.loader import BatchLoader
 from heed.data.store import TokenStore, write_store
+from heed.data.validation import Row, read_valid, write_valid
 from heed.evaluation.evaluation import Evaluation
 from heed.evaluation.test_set import HeldOut
 from heed.metrics.metric import OutputMetric, Rows, Score
@@ -24,7 +25,7 @@ from heed.tasks.data import DataConfig
 from heed.tasks.defaults import Choices, CorpusStats, Machine, held_out
 from heed.tasks.predictor import ALONE, Combination, Prediction, Predictor
 from heed.tasks.task import Examination, Loss, Sample, Task, Validation
-from heed.text.doctor import diagnose_text_files
+from heed.text.doctor.files import diagnose_text_files
 from heed.text.readers import fingerprint_file, read_text
 from heed.text.vocabulary import Vocabulary
 
@@ -92,12 +93,12 @@ class CountWords(Task):
     def prepare(cls, recipe: Any, folder: Path, diagnosis: Any, reuse: Any, quiet: bool) -> prepare.Corpus:
         data, number = recipe.data, diagnosis.num_pairs
 
-        def rows(held: bool) -> Iterator[prepare.Row]:
+        def rows(held: bool) -> Iterator[Row]:
             lines = ((line, str(len(line.split()))) for line in read_text(data.resolve(data.text)))
             return prepare.split_rows(lines, number, data.num_held_out, recipe.seed, held)
 
         valid = list(rows(held=True))
-        prepare.write_valid(folder, valid)
+        write_valid(folder, valid)
         texts = lambda: ((line,) for line, _ in rows(held=False))  # noqa: E731
         tokenizers = reuse or prepare.train_tokenizers(recipe.tokenizer, cls.sides, texts, number, folder)
         tokenizer, files = tokenizers["src"], {"text": fingerprint_file(data.resolve(data.text))}
@@ -130,7 +131,7 @@ class CountWords(Task):
         return Loss(nll, nll.detach())
 
     def validate(self, model: Any, metrics: Sequence[str]) -> Validation:
-        rows = prepare.read_valid(self.folder)
+        rows = read_valid(self.folder)
         outputs = [
             answers[0].text for answers in predictions(model, self.tokenizers["src"], [row[0] for row in rows], 1)
         ]
@@ -155,7 +156,7 @@ class ShareRight(OutputMetric):
         return float(totals[0] / totals[1])
 
 
-def share_right(outputs: Sequence[str], rows: Sequence[prepare.Row]) -> dict[str, Score]:
+def share_right(outputs: Sequence[str], rows: Sequence[Row]) -> dict[str, Score]:
     return {"share_right": ShareRight().score(outputs, [row[1] for row in rows])}
 
 

@@ -9,7 +9,7 @@ import pytest
 from command import Result, call
 from toy import TINY, WORDS, flags, pairs, write_lines
 
-from heed.tasks.prepare import read_valid
+from heed.data.validation import read_valid
 
 SHORT = flags(
     {**TINY, "training.max_steps": 1, "training.eval_every": 1, "training.average": "none", "data.hold_out": 8}

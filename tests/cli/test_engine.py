@@ -18,6 +18,7 @@ import heed
 from heed.cli.options import Compute
 from heed.core.errors import UsageError
 from heed.core.own_files import SMALL
+from heed.data.validation import read_valid
 from heed.decoding.ctranslate2_engine import FOLDER, Conversion
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import Request, SearchOptions
@@ -25,7 +26,6 @@ from heed.metrics import score_outputs
 from heed.report.page import report_text, write_report
 from heed.run import Run
 from heed.tasks import open_without_pytorch
-from heed.tasks.prepare import read_valid
 
 ctranslate2 = pytest.importorskip("ctranslate2")
 

@@ -13,9 +13,9 @@ from command import Result, call
 from toy import TINY, write_lines, write_pairs
 
 from heed.cli.train import run_training
+from heed.data.validation import read_valid
 from heed.metrics.significance import Comparison
 from heed.run import RECIPE, Run
-from heed.tasks.prepare import read_valid
 from heed.tasks.translation import improvement_plan, improving, synthetic_pairs
 from heed.tasks.translation.corrections import Decision
 from heed.tasks.translation.data import PartConfig, TranslationData

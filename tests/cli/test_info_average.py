@@ -10,7 +10,7 @@ import torch
 from command import call
 from safetensors.torch import load_file
 
-from heed.tasks.prepare import read_valid
+from heed.data.validation import read_valid
 from heed.training.checkpoints import list_checkpoints
 
 

@@ -20,9 +20,9 @@ from toy import unchecked_shapes, write_lines, write_pairs
 
 from heed.core.files import is_debris
 from heed.core.run_files import RunFiles
+from heed.data.validation import VALID
 from heed.integrity import verify
 from heed.run import Run
-from heed.tasks.prepare import VALID
 
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 CHANGES = ("os.rename", "os.mkdir", "os.remove", "os.rmdir")

@@ -21,8 +21,8 @@ import zstandard
 from command import Result, call
 from toy import TINY, WORDS, flags, pairs, unchecked_shapes, write_lines
 
+from heed.data.validation import read_valid
 from heed.run import Run
-from heed.tasks.prepare import read_valid
 
 SHORT = flags(
     {**TINY, "training.max_steps": 1, "training.eval_every": 1, "training.average": "none", "data.hold_out": 8}

@@ -18,8 +18,8 @@ from toy import TINY, events, flags, pairs, unchecked_shapes, write_lines, write
 
 from heed.cli.train import split_words
 from heed.core.errors import UsageError
+from heed.data.validation import read_valid
 from heed.run import Run
-from heed.tasks.prepare import read_valid
 
 SHORT = {**TINY, "training.max_steps": 2, "training.eval_every": 2, "data.hold_out": 8}
 

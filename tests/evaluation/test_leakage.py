@@ -9,11 +9,12 @@ import pytest
 from toy import pairs, prepared, tiny_keys, with_weights, without_shape_checks, write_lines, write_pairs
 
 from heed.core.config import Document
+from heed.data.validation import VALID, read_valid
 from heed.evaluation.leakage import Leakage, check_leakage
 from heed.execute import prepare_run
 from heed.planner import Planner, TrainOptions
 from heed.run import Run
-from heed.tasks.prepare import LINES_SEEN, VALID, read_valid
+from heed.tasks.prepare import LINES_SEEN
 
 __all__ = ["without_shape_checks"]
 

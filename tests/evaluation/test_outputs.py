@@ -11,13 +11,14 @@ from sacrebleu.metrics import BLEU, CHRF, TER
 from toy import pairs, prepared, without_shape_checks
 
 from heed.core.errors import DataError, UsageError
+from heed.data.validation import read_valid
 from heed.evaluation.outputs import System, evaluate_outputs, ranked, read_finished, samples
 from heed.evaluation.test_set import HeldOut, read_monolingual, read_parallel, read_records
 from heed.metrics import output_metric
 from heed.metrics.significance import compare
 from heed.metrics.word_frequency import by_frequency
 from heed.run import Run
-from heed.tasks.prepare import WORDS_SEEN, WordCounts, read_valid
+from heed.tasks.prepare import WORDS_SEEN, WordCounts
 
 __all__ = ["without_shape_checks"]
 

@@ -22,6 +22,7 @@ from toy import (
 )
 
 from heed.core.config import Document
+from heed.data.validation import read_valid
 from heed.decoding.options import SearchOptions
 from heed.evaluation.evaluation import Evaluation
 from heed.evaluation.leakage import Leakage
@@ -35,7 +36,6 @@ from heed.planner import Planner, TrainOptions, tokenizer_of
 from heed.report.page import REPORT, finish_report, refresh_report, write_report
 from heed.report.validation import VALIDATION, analyse
 from heed.run import WEIGHTS, Run
-from heed.tasks.prepare import read_valid
 from heed.training.metrics_log import read_metrics
 
 __all__ = ["without_shape_checks"]

@@ -14,11 +14,11 @@ from serving import REQUEST, SENTENCE, Live, Runs, serving
 from toy import pairs, prepared, with_weights, write_lines, write_pairs
 
 import heed
+from heed.data.validation import read_valid
 from heed.decoding.options import Constraints, SearchOptions
 from heed.serve.engine.catalogue import Catalogue, ServedModel
 from heed.serve.engine.languages import sample_pairs
 from heed.tasks.predictor import Predictor
-from heed.tasks.prepare import read_valid
 
 
 def events(body: bytes) -> list[tuple[str, Any]]:

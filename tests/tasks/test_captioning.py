@@ -19,13 +19,13 @@ from heed.core.errors import DataError, UsageError
 from heed.data.batch import divided
 from heed.data.image_store import ImageStore
 from heed.data.store import TokenStore
+from heed.data.validation import read_valid
 from heed.decoding.options import SearchOptions
 from heed.nn.contract import Smoothing
 from heed.nn.dropout_keys import DropoutKeys
 from heed.run import Run
 from heed.tasks.captioning.batches import caption_batch, caption_loss, joined, split
 from heed.tasks.captioning.data import CaptionTable
-from heed.tasks.prepare import read_valid
 
 SCENES = 100
 

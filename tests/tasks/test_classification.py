@@ -16,6 +16,7 @@ from command import call
 from toy import without_shape_checks
 
 import heed
+from heed.data.validation import read_valid
 from heed.models.linear import Examples, LinearConfig, LinearNgrams
 from heed.nn.contract import TokenSource, Vocabularies
 from heed.nn.documents import sentences_of
@@ -30,7 +31,6 @@ from heed.tasks.classification.reading import LONGEST_SENTENCE, Encoding
 from heed.tasks.classification.rows import TableRows, held_out, split
 from heed.tasks.classification.task import ClassificationTask
 from heed.tasks.defaults import CorpusStats, Machine
-from heed.tasks.prepare import read_valid
 from heed.text.tokenizers import TokenizerConfig, train_tokenizer
 from heed.text.vocabulary import EOS_ID
 

@@ -18,9 +18,9 @@ from heed.data.batch import divided
 from heed.data.next_sentence import BEGINS, PairedBatch, Pairs
 from heed.data.schedule import START
 from heed.data.store import TokenStore, write_store
+from heed.data.validation import read_valid
 from heed.nn.contract import Smoothing
 from heed.run import Run
-from heed.tasks.prepare import read_valid
 
 __all__ = ["without_shape_checks"]
 

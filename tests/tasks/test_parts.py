@@ -17,13 +17,14 @@ from heed.core.config import Document
 from heed.core.errors import DataError, UsageError
 from heed.data.line_hashes import LineHashes
 from heed.data.store import TokenStore
+from heed.data.validation import read_valid
 from heed.decoding.options import SearchOptions
 from heed.planner import Plan, Planner, TrainOptions
 from heed.report.description import validated_on
 from heed.report.page import write_report
 from heed.run import Run
 from heed.tasks.defaults import CorpusStats, Machine
-from heed.tasks.prepare import LINES_SEEN, read_valid
+from heed.tasks.prepare import LINES_SEEN
 from heed.tasks.translation.data import PartConfig, TranslationData
 from heed.tasks.translation.defaults import choose_translation
 from heed.tasks.translation.task import TranslationTask

@@ -16,11 +16,12 @@ from toy import pairs, prepared, tiny_keys, write_lines, write_pairs
 from heed.core.config import Document
 from heed.core.errors import DataError, UsageError
 from heed.data.store import TokenStore
+from heed.data.validation import read_valid
 from heed.execute import prepare_run
 from heed.planner import Planner, TrainOptions
 from heed.run import Run
 from heed.tasks import prepare
-from heed.tasks.prepare import chunks, distinct, is_held_out, limit_valid, read_valid, short_enough, split_rows
+from heed.tasks.prepare import chunks, distinct, is_held_out, limit_valid, short_enough, split_rows
 from heed.tasks.translation.data import TranslationData
 from heed.tasks.translation.prepare import filtered_pairs, prepare_translation
 from heed.text.tokenizers import TokenizerConfig

@@ -10,11 +10,12 @@ from toy import pairs, prepared, tiny_keys, with_weights, write_lines, write_pai
 
 from heed.core.config import Document
 from heed.data.line_hashes import LineHashes
+from heed.data.validation import read_valid
 from heed.execute import prepare_run
 from heed.metrics.word_frequency import WordCounts
 from heed.planner import Planner, TrainOptions
 from heed.run import Run
-from heed.tasks.prepare import LINES_SEEN, WORDS_SEEN, read_valid
+from heed.tasks.prepare import LINES_SEEN, WORDS_SEEN
 
 
 def lines_of(run: Run) -> LineHashes:

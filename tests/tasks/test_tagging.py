@@ -18,10 +18,10 @@ import heed
 from heed.core.errors import DataError, UsageError
 from heed.data.batch import divided
 from heed.data.store import TokenStore
+from heed.data.validation import read_valid
 from heed.nn.crf import Chain
 from heed.nn.reader_heads import ReaderWithHead
 from heed.nn.tag_head import TAG_HEADS
-from heed.tasks.prepare import read_valid
 from heed.tasks.tagging import reading as reading_module
 from heed.tasks.tagging import tagger as tagger_module
 from heed.tasks.tagging.batch import collate

@@ -19,17 +19,10 @@ from messy import messy_pairs
 from pydantic import TypeAdapter
 
 from heed.core.errors import MissingInputError
-from heed.text.doctor import (
-    Diagnosis,
-    Finding,
-    diagnose,
-    diagnose_files,
-    diagnose_text,
-    diagnose_text_files,
-    unknown_pieces,
-    with_parts,
-)
+from heed.text.doctor.diagnose import diagnose, diagnose_text, unknown_pieces
 from heed.text.doctor.examination import PairExamination, TextExamination
+from heed.text.doctor.files import diagnose_files, diagnose_text_files, with_parts
+from heed.text.doctor.findings import Diagnosis, Finding
 from heed.text.doctor.lines import EvenSample
 from heed.text.doctor.pairs import LengthCorrelation
 from heed.text.language.scripts import language_by_script

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from heed.core.errors import DataError, UsageError
-from heed.text.doctor import diagnose_table
+from heed.text.doctor.tables import diagnose_table
 from heed.text.readers.labelled import LabelledTable, open_labelled
 
 SENTENCES = ["the film was good", "a very dull plot", "an actor of great skill", "this story was poor indeed"]

@@ -29,7 +29,7 @@ from heed.core.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from heed.text.doctor import Diagnosis
+    from heed.text.doctor.findings import Diagnosis
     from heed.text.readers import CorpusFiles
     from heed.text.readers.labelled import LabelledTable
     from heed.text.readers.lines import Errors
@@ -66,7 +66,8 @@ class TableFlags:
 
     def diagnose(self, table: str, others: Sequence[str | None], errors: Errors, quiet: bool) -> Diagnosis:
         """Examine a table, and look for the rows of a validation and a test table in it."""
-        from heed.text.doctor import diagnose_questions, diagnose_table
+        from heed.text.doctor.questions import diagnose_questions
+        from heed.text.doctor.tables import diagnose_table
         from heed.text.readers.questions import QuestionTable
 
         if self.questions:
@@ -120,7 +121,7 @@ def check(
 
       heed data check --ray --input 'corpus/*.parquet' --output checked --src-column en --tgt-column de
     """
-    from heed.text.doctor import diagnose_files, diagnose_text_files
+    from heed.text.doctor.files import diagnose_files, diagnose_text_files
     from heed.text.readers import CorpusFiles, parse_column
 
     if conll and text:

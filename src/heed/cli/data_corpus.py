@@ -22,11 +22,10 @@ from heed.core.errors import DataError, UsageError
 from heed.core.files import atomic_write
 from heed.core.progress import message
 from heed.text.archives import is_stream
-from heed.text.doctor import Diagnosis
 from heed.text.doctor.direction import how_to_exchange
 from heed.text.doctor.examination import Examination, PairExamination, TextExamination
 from heed.text.doctor.files import crlf, fingerprints_of_pairs, of_files
-from heed.text.doctor.findings import sorted_findings
+from heed.text.doctor.findings import Diagnosis, sorted_findings
 from heed.text.hashing import hash_pair, hash_text
 from heed.text.readers import (
     CorpusFiles,

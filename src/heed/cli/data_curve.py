@@ -113,10 +113,10 @@ def _like(recipe: Any) -> Any:
 
 def _points(runs: list[Run]) -> list[Point]:
     """The runs on the validation data of the last one, the one with the fewest pairs first."""
+    from heed.data.validation import read_valid
     from heed.evaluation.evaluation import compare_all
     from heed.evaluation.outputs import evaluate_outputs, translated
     from heed.evaluation.test_set import HeldOut
-    from heed.tasks.prepare import read_valid
 
     whole = runs[-1].predictor.of_validation()
     test = HeldOut(("validation.src", "validation.tgt"), list(read_valid(whole.folder)))

@@ -96,9 +96,9 @@ def _run_of(words: list[str]) -> tuple[Path, list[str]]:
 
 def _judge(old: Run, new: Run, lesson: Any, quiet: bool) -> None:
     """Compare both models, say which one to use, and exit with `NOT_BETTER` if it is the old one."""
+    from heed.data.validation import read_valid
     from heed.evaluation.outputs import compare_runs, score_changes
     from heed.evaluation.test_set import HeldOut
-    from heed.tasks.prepare import read_valid
 
     tests = {"corrections": list(lesson.judged_by), "validation": list(read_valid(old.folder))}
     compared = {

@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heed.data.line_hashes import LineHashes
+from heed.data.validation import VALID, Row, read_valid
 from heed.run import Run
-from heed.tasks.prepare import LINES_SEEN, VALID, Row, read_valid
+from heed.tasks.prepare import LINES_SEEN
 
 MIN_CHARACTERS = 20
 """Shorter lines of a monolingual text recur in any text, so they are not compared."""

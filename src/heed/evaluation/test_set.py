@@ -11,7 +11,7 @@ from typing import Literal
 
 from heed.core.errors import DataError
 from heed.core.progress import message, warn
-from heed.tasks.prepare import Row
+from heed.data.validation import Row
 from heed.text.doctor.direction import how_to_exchange
 from heed.text.readers import CorpusFiles, Errors, read_pairs, read_text
 

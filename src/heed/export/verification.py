@@ -15,11 +15,11 @@ import torch
 from heed.core.config import Config
 from heed.core.errors import DataError
 from heed.data.batch import source_from_ids
+from heed.data.validation import read_valid
 from heed.decoding.options import SearchOptions
 from heed.decoding.scoring import score_rows
 from heed.metrics import score_outputs
 from heed.run import Run
-from heed.tasks.prepare import read_valid
 from heed.text.vocabulary import EOS_ID, PAD_ID
 
 FILE = "verification.json"

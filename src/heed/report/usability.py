@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from heed.core.errors import HeedError
+from heed.data.validation import read_valid
 from heed.metrics import METRICS
-from heed.tasks.prepare import read_valid
 from heed.text.tokenizers import Tokenizer
 from heed.training.metrics_log import read_metrics
 

@@ -15,19 +15,18 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
-from heed.core.errors import DataError, MissingInputError
-from heed.core.json_text import parse_json
-from heed.core.own_files import LARGE, own_folder
+from heed.core.errors import DataError
+from heed.core.own_files import own_folder
 from heed.core.progress import message
 from heed.core.run_files import RunFiles
 from heed.data.line_hashes import LineHasher, LineHashes
 from heed.data.store import TokenStore, write_store
+from heed.data.validation import VALID, Row
 from heed.metrics.word_frequency import WordCounts
 from heed.text.hashing import hash_text
 from heed.text.readers import FileFingerprint
 from heed.text.tokenizers import Tokenizer, TokenizerConfig, save_in_run, train_tokenizer
 
-Row = tuple[str, ...]
 T = TypeVar("T")
 _CHUNK = 4096
 MAX_SUBWORD_ROWS = 500_000
@@ -38,8 +37,8 @@ pieces split unseen text into only 0.03 % (Tatoeba, English and French) to 0.2 %
 twice that.
 """
 
-VALID, LINES_SEEN, WORDS_SEEN = "data/valid.jsonl", "data/hashes", "data/words.json"
-"""Files of a run folder: validation rows, hashes of the training rows, and counts of the training words."""
+LINES_SEEN, WORDS_SEEN = "data/hashes", "data/words.json"
+"""Files of a run folder: hashes of the training rows, and counts of the training words."""
 CORPUS, DIAGNOSIS = "data/corpus.json", "data/diagnosis.txt"
 """Further files: facts about the training data, and the data doctor's diagnosis."""
 TOKENS = "data/train"
@@ -262,34 +261,6 @@ def open_tokens(folder: Path, verify: bool = False) -> TokenStore:
 def vocabulary_digests(tokenizers: Mapping[str, Tokenizer]) -> dict[str, str]:
     """Fingerprint of the vocabulary of each side, which identifies the ids and weights that belong to it."""
     return {f"vocabulary_{side}": tokenizer.vocabulary.sha256 for side, tokenizer in tokenizers.items()}
-
-
-def write_valid(folder: Path, rows: Sequence[Row]) -> None:
-    """Write the validation rows into the run folder, so that a resumed run uses the same ones."""
-    require_valid(rows)
-    with RunFiles(folder).write(VALID, "w") as file:
-        file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-
-
-def require_valid(rows: Sequence[Row]) -> None:
-    """Raise DataError if there are no validation rows."""
-    if not rows:
-        raise DataError(
-            "no validation data: no row was held out, or the validation file has none. Give a file with some (such as "
-            "--valid-src and --valid-tgt, --valid-table or --valid-text), or more rows that differ."
-        )
-
-
-RESTART = "Start again with --overwrite."
-
-
-def read_valid(folder: Path) -> list[Row]:
-    """Read the validation rows. Raises DataError if the file is damaged."""
-    try:
-        text = RunFiles(folder).read(VALID, LARGE, RESTART).decode()
-        return [tuple(parse_json(line)) for line in text.split("\n") if line]
-    except (MissingInputError, ValueError, TypeError) as error:
-        raise DataError(f"{folder / VALID} is damaged or missing. {RESTART}") from error
 
 
 def write_corpus(folder: Path, corpus: Corpus) -> None:

@@ -22,6 +22,7 @@ from heed.core.run_files import RunFiles
 from heed.data.batch import TrainingBatch
 from heed.data.schedule import Position
 from heed.data.store import TokenStore
+from heed.data.validation import read_valid
 from heed.metrics.metric import Score
 from heed.models import build_model
 from heed.nn.contract import Smoothing, State, Vocabularies
@@ -29,8 +30,8 @@ from heed.nn.dropout_keys import DropoutKeys
 from heed.tasks.data import DataConfig
 from heed.tasks.defaults import Choices, CorpusStats, Machine
 from heed.tasks.predictor import ALONE, Combination, Predictor
-from heed.tasks.prepare import Corpus, open_tokens, read_valid
-from heed.text.doctor import Diagnosis
+from heed.tasks.prepare import Corpus, open_tokens
+from heed.text.doctor.findings import Diagnosis
 from heed.text.tokenizers import Tokenizer
 
 

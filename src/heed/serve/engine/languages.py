@@ -9,8 +9,9 @@ from typing import Literal
 
 from heed.core.errors import DataError, MissingInputError
 from heed.data.store import TokenStore
+from heed.data.validation import read_valid
 from heed.run import Run
-from heed.tasks.prepare import open_tokens, read_valid, vocabulary_digests
+from heed.tasks.prepare import open_tokens, vocabulary_digests
 from heed.text.language.codes import code_of, is_right_to_left, name_of
 from heed.text.language.identify import FREQUENT_WORDS, LanguageIdentifier
 

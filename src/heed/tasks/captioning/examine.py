@@ -8,8 +8,7 @@ from heed.images.files import open_images
 from heed.tasks.captioning.data import Captioned, CaptioningData
 from heed.tasks.captioning.prepare import divide
 from heed.tasks.task import Examination
-from heed.text.doctor import Diagnosis, Finding
-from heed.text.doctor.findings import Check, Tally, Thresholds, sorted_findings
+from heed.text.doctor.findings import Check, Diagnosis, Finding, Tally, Thresholds, sorted_findings
 from heed.text.doctor.lines import LineScan
 
 FEWEST, FEW = 40, 5_000

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from heed.core.progress import message
 from heed.data.image_store import ImageStore
+from heed.data.validation import read_valid
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import SearchOptions
 from heed.evaluation.evaluation import Evaluation
@@ -28,7 +29,6 @@ from heed.tasks.captioning.data import CaptioningData
 from heed.tasks.captioning.evaluate import check_images, evaluate_captions, read_test, with_baselines
 from heed.tasks.captioning.prepare import VALID_IMAGES
 from heed.tasks.predictor import ALONE, Combination, Prediction, Predictor, SeenCaption
-from heed.tasks.prepare import read_valid
 
 Image = str | Path | bytes | NDArray[np.uint8]
 """An image file, by its path or as its bytes; or its decoded pixels."""

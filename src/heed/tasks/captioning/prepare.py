@@ -14,6 +14,7 @@ from pathlib import Path
 from heed.core.errors import UsageError
 from heed.core.progress import watched
 from heed.data.image_store import ImageStore, write_images
+from heed.data.validation import write_valid
 from heed.images.decode import Pixels, decode, digest_of
 from heed.images.files import ImageFiles, open_images
 from heed.tasks import prepare
@@ -68,7 +69,7 @@ def prepare_captioning(
 ) -> prepare.Corpus:  # fmt: skip
     """Divide the images, train a tokenizer (or `reuse` one), and write captions and pixels into the run folder."""
     division = divide(data, seed)
-    prepare.write_valid(folder, [each.captions for each in division.valid])
+    write_valid(folder, [each.captions for each in division.valid])
     tokenizers = reuse or prepare.train_tokenizers(
         tokenizer, SIDES, lambda: ((text,) for each in division.train for text in each.captions),
         sum(len(each.captions) for each in division.train), folder, quiet=quiet,

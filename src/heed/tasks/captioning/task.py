@@ -13,6 +13,7 @@ import torch
 from heed.core.errors import DataError
 from heed.data.augmentation import Augmentation
 from heed.data.image_store import ImageStore
+from heed.data.validation import read_valid
 from heed.decoding.options import SearchOptions
 from heed.metrics import METRICS, score_likelihoods, score_several
 from heed.metrics.metric import Score
@@ -30,7 +31,7 @@ from heed.tasks.defaults import Choices, CorpusStats, Machine
 from heed.tasks.generation import likelihoods_of
 from heed.tasks.predictor import ALONE, Combination
 from heed.tasks.task import Examination, Loss, Sample, Task, Validation
-from heed.text.doctor import Diagnosis
+from heed.text.doctor.findings import Diagnosis
 from heed.text.tokenizers import Tokenizer
 
 CAPTIONS_OF_A_TRIAL = 5
@@ -89,7 +90,7 @@ class CaptioningTask(Task):
     @cached_property
     def valid(self) -> list[tuple[str, ...]]:
         """The captions of each validation image."""
-        return prepare.read_valid(self.folder)
+        return read_valid(self.folder)
 
     def loader(
         self, tokens_per_batch: int, seed: int, rank: int = 0, world_size: int = 1, workers: int = 0

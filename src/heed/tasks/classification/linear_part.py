@@ -11,6 +11,7 @@ from torch import Tensor
 
 from heed.core.progress import message
 from heed.core.run_files import RunFiles
+from heed.data.validation import read_valid
 from heed.models.linear import LinearConfig, LinearNgrams
 from heed.nn.contract import Vocabularies
 from heed.nn.device import give_memory_back
@@ -18,7 +19,6 @@ from heed.nn.weight_file import read_weights, save_weights
 from heed.tasks.classification.labels import Labels
 from heed.tasks.classification.prepare import examples
 from heed.tasks.classification.scores import METRICS_OF, scores_of
-from heed.tasks.prepare import read_valid
 
 LINEAR = "linear.safetensors"
 """The linear part of a run with a neural one."""

@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 
 from heed.core.run_files import RunFiles
 from heed.data.store import write_store
+from heed.data.validation import Row, write_valid
 from heed.models.linear import Examples
 from heed.tasks import prepare
 from heed.tasks.classification.labels import Labels
 from heed.tasks.classification.reading import Encoding
 from heed.tasks.classification.rows import LabelledTexts, TableRows, held_out, split, training_rows
-from heed.text.doctor import Diagnosis
+from heed.text.doctor.findings import Diagnosis
 from heed.text.readers import fingerprint_file
 from heed.text.readers.labelled import open_labelled
 from heed.text.tokenizers import Tokenizer
@@ -54,7 +55,7 @@ def prepare_classifier(
     labels.write(files)
     dropped: Counter[str] = Counter()
     valid = list(_valid_rows(recipe, labels, held, dropped))
-    prepare.write_valid(folder, valid)
+    write_valid(folder, valid)
 
     def train() -> Iterator[LabelledTexts]:
         return training_rows(all_rows, held)
@@ -86,9 +87,7 @@ def _columns(table: Any) -> tuple[str, ...]:
     return tuple(table.heading[at] for at in (*table.choice.texts, table.choice.label))
 
 
-def _valid_rows(
-    recipe: Any, labels: Labels, held: NDArray[np.bool_] | None, dropped: Counter[str]
-) -> Iterator[prepare.Row]:
+def _valid_rows(recipe: Any, labels: Labels, held: NDArray[np.bool_] | None, dropped: Counter[str]) -> Iterator[Row]:
     data = recipe.data
     rows: Iterable[LabelledTexts]
     if held is None:
@@ -115,7 +114,7 @@ def _encoded(
             yield row, labels.ids(labels.written(of_row))
 
 
-def examples(recipe: Any, labels: Labels, valid: list[prepare.Row]) -> Examples:
+def examples(recipe: Any, labels: Labels, valid: list[Row]) -> Examples:
     """The training and validation texts for the linear model, read from the table again."""
     held = held_rows(recipe, labels.kind == "number")
     rows = TableRows(recipe.data, recipe.data.table)

@@ -9,6 +9,7 @@ import numpy as np
 
 from heed.core.errors import DataError, UsageError
 from heed.core.progress import message
+from heed.data.validation import VALID, Row, read_valid
 from heed.evaluation.evaluation import INTERVALS, Evaluation
 from heed.evaluation.leakage import check_leakage
 from heed.evaluation.test_set import HeldOut
@@ -19,7 +20,6 @@ from heed.tasks.classification.prepare import targets_of
 from heed.tasks.classification.report import report_sections
 from heed.tasks.classification.rows import split
 from heed.tasks.classification.scores import statistics_of
-from heed.tasks.prepare import VALID, Row, read_valid
 from heed.text.readers.label_columns import UnclearColumnsError
 from heed.text.readers.labelled import LabelledTable, OpenTable, open_labelled, possible_headings
 from heed.text.readers.lines import Errors

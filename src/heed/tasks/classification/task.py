@@ -17,6 +17,7 @@ from torch import Tensor
 from heed.core.errors import UsageError
 from heed.core.run_files import RunFiles
 from heed.data.batch import Ids, SourceBatch
+from heed.data.validation import Row, read_valid
 from heed.metrics.metric import Score
 from heed.models import ReaderModel, build_model
 from heed.models.linear import LinearNgrams
@@ -43,10 +44,10 @@ from heed.tasks.classification.rows import split
 from heed.tasks.classification.scores import METRICS_OF, scores_of
 from heed.tasks.defaults import Choices, CorpusStats, Machine
 from heed.tasks.predictor import ALONE, Combination
-from heed.tasks.prepare import Row
 from heed.tasks.reader_task import ReaderTask
 from heed.tasks.task import Examination, Loss, Validation
-from heed.text.doctor import Diagnosis, diagnose_table
+from heed.text.doctor.findings import Diagnosis
+from heed.text.doctor.tables import diagnose_table
 from heed.text.tokenizers import Tokenizer
 
 LOSS = "log_loss"
@@ -151,7 +152,7 @@ class ClassificationTask(ReaderTask):
     @cached_property
     def valid(self) -> list[Row]:
         """The validation rows."""
-        return prepare.read_valid(self.folder)
+        return read_valid(self.folder)
 
     def collate(self, ids: Mapping[str, Sequence[Ids]], rows: Sequence[int] | NDArray[np.int64]) -> LabelledBatch:
         targets = self.labels.targets(cast(Any, ids["label"]))

@@ -9,6 +9,7 @@ from typing import Any, cast
 from heed.core.config import Document, build
 from heed.core.errors import UsageError
 from heed.data.text_stream import TextStream
+from heed.data.validation import read_valid
 from heed.decoding.ctranslate2_engine import searcher_with_fallback
 from heed.decoding.detokenizer import Detokenizer
 from heed.decoding.engine_contract import Engine
@@ -27,7 +28,7 @@ from heed.tasks.language_model.converted import write_settings
 from heed.tasks.language_model.data import TextData
 from heed.tasks.language_model.dynamic_evaluation import DynamicOptions, DynamicReader
 from heed.tasks.predictor import ALONE, Combination, Predictor
-from heed.tasks.prepare import open_tokens, read_valid
+from heed.tasks.prepare import open_tokens
 from heed.text.vocabulary import Vocabulary
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from heed.core.errors import UsageError
 from heed.core.progress import watched
+from heed.data.validation import Row, write_valid
 from heed.decoding.scoring import MAX_SCORED_TOKENS
 from heed.tasks import prepare
 from heed.tasks.language_model.data import TextData
@@ -18,7 +19,7 @@ from heed.text.tokenizers import SPELLED, Tokenizer, TokenizerConfig, encode_end
 SIDES = ("tgt",)
 
 
-def read_lines_of(data: TextData, path: str) -> Iterator[prepare.Row]:
+def read_lines_of(data: TextData, path: str) -> Iterator[Row]:
     """The normalised lines of a text, without blank ones unless these are kept."""
     lines = (data.normaliser.apply(line) for line in read_text(data.resolve(path), data.errors))
     return ((line,) for line in lines if data.keep_blank_lines or line.strip())
@@ -33,7 +34,7 @@ def prepare_language_model(
         raise UsageError("data.text is missing: give --text F.")
     dropped: Counter[str] = Counter()
 
-    def rows(held: bool, title: str) -> Iterator[prepare.Row]:
+    def rows(held: bool, title: str) -> Iterator[Row]:
         lines = watched(read_lines_of(data, data.text), title, "lines", quiet)
         if data.valid_text:
             return read_lines_of(data, data.valid_text) if held else lines
@@ -46,7 +47,7 @@ def prepare_language_model(
         held_out = prepare.distinct(held_out)
     valid = [*islice(held_out, data.max_valid)]
 
-    def spelled() -> Iterator[prepare.Row]:
+    def spelled() -> Iterator[Row]:
         of_training = not data.vocabulary_text
         lines = rows(False, "reading for the tokenizer") if of_training else read_lines_of(data, data.vocabulary_text)
         return ((line + SPELLED[data.line_end],) for (line,) in lines)
@@ -57,7 +58,7 @@ def prepare_language_model(
         valid = prepare.short_enough(
             valid, [tokenizers["tgt"]], MAX_SCORED_TOKENS - 1, quiet
         )  # and the end of the line
-    prepare.write_valid(folder, valid)
+    write_valid(folder, valid)
     seen = prepare.SeenRows(folder)
     ids = _encoded(rows(False, "encoding"), data.reading(tokenizers["tgt"]), data, dropped, seen)
     files = {"text": fingerprint_file(data.resolve(data.text))}
@@ -72,7 +73,7 @@ def prepare_language_model(
 
 
 def _encoded(
-    rows: Iterable[prepare.Row], tokenizer: Tokenizer, data: TextData, dropped: Counter[str], seen: prepare.SeenRows
+    rows: Iterable[Row], tokenizer: Tokenizer, data: TextData, dropped: Counter[str], seen: prepare.SeenRows
 ) -> Iterator[tuple[list[int], ...]]:
     """The ids of each line, in a stream or windows with its end."""
     if data.text_as == "lines":

@@ -17,6 +17,7 @@ import numpy as np
 from heed.core.errors import UsageError
 from heed.data.batch import Batch
 from heed.data.text_stream import StreamLoader, TextStream, WindowLoader
+from heed.data.validation import read_valid
 from heed.decoding.scoring import MAX_SCORED_TOKENS, Reader, TextScorer, make_reader
 from heed.metrics import score_likelihoods
 from heed.metrics.metric import Score
@@ -31,7 +32,8 @@ from heed.tasks.language_model.predictor import LanguageModelPredictor
 from heed.tasks.language_model.prepare import SIDES, prepare_language_model
 from heed.tasks.predictor import ALONE, Combination
 from heed.tasks.task import Examination, Loader, Validation
-from heed.text.doctor import Diagnosis, diagnose_text_files
+from heed.text.doctor.files import diagnose_text_files
+from heed.text.doctor.findings import Diagnosis
 from heed.text.readers import read_text
 from heed.text.tokenizers import Tokenizer
 from heed.text.vocabulary import Vocabulary
@@ -129,7 +131,7 @@ class LanguageModelTask(GenerationTask):
     @cached_property
     def valid(self) -> list[str]:
         """The validation lines."""
-        return [row[0] for row in prepare.read_valid(self.folder)]
+        return [row[0] for row in read_valid(self.folder)]
 
     def loader(self, tokens_per_batch: int, seed: int, rank: int = 0, world_size: int = 1, workers: int = 0) -> Loader:
         """Batches of lines, segments of streams, or batches of windows; only lines are prepared by workers."""

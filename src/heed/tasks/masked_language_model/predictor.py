@@ -11,6 +11,7 @@ import torch
 
 from heed.core.errors import UsageError
 from heed.data.batch import source_from_ids
+from heed.data.validation import read_valid
 from heed.decoding.pseudo_likelihood import PseudoReader
 from heed.decoding.scoring import TextScorer, TokenScores
 from heed.evaluation.likelihoods import evaluate_texts, read_by
@@ -23,7 +24,6 @@ from heed.tasks.masked_language_model.data import MaskedTextData
 from heed.tasks.masked_language_model.prepare import MASK
 from heed.tasks.masked_language_model.reading import read, text_log_probs
 from heed.tasks.predictor import Prediction, Predictor
-from heed.tasks.prepare import read_valid
 from heed.tasks.reading import Reading
 from heed.text.tokenizers import Tokenizer
 from heed.text.vocabulary import EOS_ID, PAD_ID

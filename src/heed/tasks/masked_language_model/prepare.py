@@ -12,6 +12,7 @@ from heed.core.errors import UsageError
 from heed.core.progress import watched
 from heed.data.masking import equal_parts
 from heed.data.next_sentence import BEGINS
+from heed.data.validation import Row, write_valid
 from heed.tasks import prepare
 from heed.tasks.masked_language_model.data import MaskedTextData
 from heed.text.readers import fingerprint_file, read_text
@@ -29,7 +30,7 @@ def prepare_text(
     """Hold out validation lines, train a tokenizer (or `reuse` one) and encode, into the run folder."""
     data: MaskedTextData = recipe.data
 
-    def rows(held: bool, title: str) -> Iterator[prepare.Row]:
+    def rows(held: bool, title: str) -> Iterator[Row]:
         lines = watched(_lines_of(data, data.text), title, "lines", quiet)
         if data.valid_text:
             lines_of_pairs = _lines_of(data, data.valid_text)
@@ -44,12 +45,12 @@ def prepare_text(
 
     if data.next_sentence:
         pairs = islice(prepare.distinct(rows(True, "holding out")), data.max_valid // 2)
-        valid: list[prepare.Row] = [(text,) for pair in pairs for text in pair]
+        valid: list[Row] = [(text,) for pair in pairs for text in pair]
     else:
         valid = [*islice(prepare.distinct(rows(True, "holding out")), data.max_valid)]
-    prepare.write_valid(folder, valid)
+    write_valid(folder, valid)
 
-    def texts() -> Iterator[prepare.Row]:
+    def texts() -> Iterator[Row]:
         return (row[:1] for row in rows(False, "reading for the tokenizer"))
 
     tokenizers = reuse or prepare.train_tokenizers(recipe.tokenizer, SIDES, texts, num_lines, folder, (MASK,), quiet)
@@ -79,7 +80,7 @@ def most_tokens(data: MaskedTextData) -> int:
     return max(1, (data.max_tokens - 1) // 2) if data.next_sentence else data.max_tokens
 
 
-def _lines_of(data: MaskedTextData, path: str) -> Iterator[prepare.Row]:
+def _lines_of(data: MaskedTextData, path: str) -> Iterator[Row]:
     """The lines of a text that are not blank; for next sentences each with the line that follows it, or ""."""
     lines = (data.normaliser.apply(line) for line in read_text(data.resolve(path), data.errors))
     if not data.next_sentence:
@@ -88,7 +89,7 @@ def _lines_of(data: MaskedTextData, path: str) -> Iterator[prepare.Row]:
     return ((line, following if following.strip() else "") for line, following in followed if line.strip())
 
 
-def _of_pairs(rows: Iterable[prepare.Row], is_held_out: Callable[[str], bool], held: bool) -> Iterator[prepare.Row]:
+def _of_pairs(rows: Iterable[Row], is_held_out: Callable[[str], bool], held: bool) -> Iterator[Row]:
     """The held-out lines, each with its next line, of which none is in two pairs; or all lines that are in no pair."""
     is_second = False
     for row in rows:
@@ -99,7 +100,7 @@ def _of_pairs(rows: Iterable[prepare.Row], is_held_out: Callable[[str], bool], h
 
 
 def _encoded(
-    rows: Iterable[prepare.Row], tokenizer: Tokenizer, most: int, dropped: Counter[str], seen: prepare.SeenRows
+    rows: Iterable[Row], tokenizer: Tokenizer, most: int, dropped: Counter[str], seen: prepare.SeenRows
 ) -> Iterator[tuple[list[int], list[int]]]:
     """The parts of each line with at most `most` tokens, and whether each does not follow the one before it.
 

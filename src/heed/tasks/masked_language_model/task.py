@@ -18,6 +18,7 @@ from heed.core.errors import UsageError
 from heed.data.batch import Ids
 from heed.data.masking import MaskedBatch, MaskedLoader, Masking
 from heed.data.next_sentence import PairedBatch, PairedLoader, joined, paired
+from heed.data.validation import read_valid
 from heed.metrics.masked import score_masked, score_next_sentence
 from heed.models import ReaderModel, build_model
 from heed.nn.contract import Smoothing, State, Vocabularies
@@ -32,7 +33,8 @@ from heed.tasks.masked_language_model.predictor import MaskedLanguageModelPredic
 from heed.tasks.masked_language_model.prepare import MASK, SIDES, cut, most_tokens, prepare_text, require_text
 from heed.tasks.predictor import ALONE, Combination
 from heed.tasks.task import Examination, Loader, Loss, Sample, Task, Validation
-from heed.text.doctor import Diagnosis, diagnose_text_files
+from heed.text.doctor.files import diagnose_text_files
+from heed.text.doctor.findings import Diagnosis
 from heed.text.tokenizers import Tokenizer
 from heed.text.vocabulary import EOS_ID, PAD_ID, SPECIAL_PIECES
 
@@ -188,7 +190,7 @@ class MaskedLanguageModelTask(Task):
 
         Every other pair has it. The last of an odd number, if there are others, is read both ways.
         """
-        ids = self.tokenizer.encode([row[0] for row in prepare.read_valid(self.folder)])
+        ids = self.tokenizer.encode([row[0] for row in read_valid(self.folder)])
         most = most_tokens(self.recipe.data)
         if not self.recipe.data.next_sentence:
             return [part for line in ids for part in cut(line, most)], []

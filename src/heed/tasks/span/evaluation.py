@@ -10,6 +10,7 @@ import numpy as np
 
 from heed.core.errors import DataError
 from heed.core.progress import message
+from heed.data.validation import VALID, read_valid
 from heed.evaluation.evaluation import INTERVALS, Evaluation
 from heed.evaluation.leakage import check_leakage
 from heed.evaluation.test_set import HeldOut
@@ -18,7 +19,6 @@ from heed.metrics.answers import ChoiceBias, agreement, rates
 from heed.metrics.calibration import Bin, expected_calibration_error, reliability
 from heed.metrics.metric import SentenceStatistics
 from heed.report.markdown import table
-from heed.tasks.prepare import VALID, read_valid
 from heed.tasks.span.baselines import baseline_answer, baseline_name
 from heed.tasks.span.prepare import seen_text
 from heed.tasks.span.rows import question_of, references_in, row_of

@@ -10,6 +10,8 @@ from typing import Any
 from heed.core.progress import watched
 from heed.core.run_files import RunFiles
 from heed.data.store import write_store
+from heed.data.validation import Row as TextRow
+from heed.data.validation import write_valid
 from heed.nn.word_source import FIRST_CHARACTER, NUM_CASES
 from heed.tasks import prepare
 from heed.tasks.span.batch import ALL_COLUMNS
@@ -37,12 +39,12 @@ def prepare_spans(
     data = recipe.data
     valid = [row_of(question) for question in valid_questions(data, recipe.seed, num_questions)]
     require_divided(data, num_questions, len(valid))
-    prepare.write_valid(folder, valid)
+    write_valid(folder, valid)
 
     def questions(title: str) -> Iterator[Question]:
         return watched(train_questions(data, recipe.seed, num_questions), title, "questions", quiet)
 
-    def lines() -> Iterator[prepare.Row]:
+    def lines() -> Iterator[TextRow]:
         for text in _distinct_texts(questions("reading for the tokenizer")):
             yield (" ".join(looked_up(normalised(word.text, data), data) for word in split_words(text)),)
 
@@ -84,7 +86,7 @@ def _characters(questions: Iterable[Question]) -> tuple[str, ...]:
     return tuple(sorted(c for c, count in counts.items() if count >= MIN_CHARACTER_COUNT and not c.isspace()))
 
 
-def _num_singletons(tokenizer: Tokenizer, lines: Iterable[prepare.Row]) -> int:
+def _num_singletons(tokenizer: Tokenizer, lines: Iterable[TextRow]) -> int:
     """The number of words of the vocabulary that occur once; the most frequent words come first."""
     counts = Counter(word for (line,) in lines for word in line.split())
     return sum(counts[piece] == 1 for piece in tokenizer.vocabulary.pieces)

@@ -8,12 +8,13 @@ from itertools import islice
 
 from heed.core.errors import DataError
 from heed.core.json_text import parse_json
+from heed.data.validation import Row
 from heed.tasks import prepare
 from heed.tasks.span.data import SpanData
 from heed.text.readers.questions import Answer, Question
 
 
-def row_of(question: Question) -> prepare.Row:
+def row_of(question: Question) -> Row:
     """A question as text: question, context, places of its spans, and its answers as a JSON list."""
     rest = {
         "answers": _pairs(question.answers or ()), "candidates": _pairs(question.candidates), "mark": question.mark,
@@ -27,7 +28,7 @@ def references_in(question: Question) -> str:
     return json.dumps(question.texts, ensure_ascii=False)
 
 
-def question_of(row: prepare.Row, number: int = 0) -> Question:
+def question_of(row: Row, number: int = 0) -> Question:
     """The question of a row that `row_of` made. Raises ValueError, TypeError or LookupError for another one."""
     rest = parse_json(row[2])
     answers, candidates = (tuple(Answer(*each) for each in rest[name]) for name in ("answers", "candidates"))

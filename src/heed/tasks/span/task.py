@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from heed.core.errors import UsageError
 from heed.core.run_files import RunFiles
 from heed.data.batch import Ids
+from heed.data.validation import read_valid
 from heed.models import ReaderModel, build_model
 from heed.nn.contract import Smoothing, State, Vocabularies
 from heed.nn.dropout_keys import DropoutKeys
@@ -34,7 +35,8 @@ from heed.tasks.span.rows import question_of
 from heed.tasks.span.words import PairEncoder, SpanWords
 from heed.tasks.task import Examination, Loss, Sample, Validation
 from heed.tasks.words import WordEncoder
-from heed.text.doctor import Diagnosis, diagnose_questions
+from heed.text.doctor.findings import Diagnosis
+from heed.text.doctor.questions import diagnose_questions
 from heed.text.tokenizers import Tokenizer
 
 EXPECTED = SpanWords(characters=tuple(map(chr, range(33, 127))))
@@ -129,7 +131,7 @@ class SpanTask(ReaderTask):
 
     def validate(self, model: Any, metrics: Sequence[str]) -> Validation:
         """Exact match and F1 of the best answers, and F1 of choices."""
-        rows = prepare.read_valid(self.folder)
+        rows = read_valid(self.folder)
         answerer = Answerer(model, self.encoder, self.device)
         questions = [question_of(row) for row in rows]
         outputs = [found[0].text for found in answerer.answers(questions)]

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from heed.core.errors import DataError
+from heed.data.validation import Row, read_valid
 from heed.evaluation.evaluation import INTERVALS, Evaluation
 from heed.evaluation.leakage import check_leakage
 from heed.evaluation.test_set import HeldOut
@@ -14,7 +15,6 @@ from heed.metrics import METRICS
 from heed.metrics.metric import SentenceStatistics
 from heed.metrics.tagging import scores_by_type
 from heed.run import Run
-from heed.tasks.prepare import Row, read_valid
 from heed.tasks.tagging.prepare import row_of, words_of
 from heed.tasks.tagging.tagger import Tagger
 from heed.text.readers.conll import read_conll

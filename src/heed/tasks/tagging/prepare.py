@@ -12,6 +12,7 @@ from heed.core.errors import UsageError
 from heed.core.progress import watched
 from heed.core.run_files import RunFiles
 from heed.data.store import write_store
+from heed.data.validation import Row, write_valid
 from heed.nn.word_source import FIRST_CHARACTER, NUM_CASES
 from heed.tasks import prepare
 from heed.tasks.tagging.data import TagData
@@ -25,14 +26,14 @@ from heed.text.tokenizers import Tokenizer, TokenizerConfig
 SIDES = ("src",)
 
 
-def row_of(sentence: TaggedSentence) -> prepare.Row:
+def row_of(sentence: TaggedSentence) -> Row:
     """A sentence as a row of text: its tokens, its tags and, if there are any, its marks, separated by blanks."""
     tokens = " ".join("_".join(token.split()) for token in sentence.tokens)
     marks = (" ".join(mark or "_" for mark in sentence.marks),) if sentence.marks else ()
     return tokens, " ".join(sentence.tags), *marks
 
 
-def words_of(row: prepare.Row) -> Words:
+def words_of(row: Row) -> Words:
     """The tokens and marks of a row that `row_of` made."""
     marks = ["" if mark == "_" else mark for mark in row[2].split(" ")] if len(row) > 2 else []
     return Words(row[0].split(" "), marks)
@@ -57,7 +58,7 @@ def prepare_tagging(
         return (s for s in read if prepare.is_held_out(row_of(s)[0], num_rows, held_out, seed) == held)
 
     valid = [row_of(sentence) for sentence in islice(sentences(True, "holding out"), data.max_valid)]
-    prepare.write_valid(folder, valid)
+    write_valid(folder, valid)
     counts = SchemeCounts()
     for sentence in sentences(False):
         counts.add(sentence.tags)
@@ -66,7 +67,7 @@ def prepare_tagging(
         update={"num_columns": layout.num_columns, "by_mark": layout.has_spans}
     )
 
-    def lines() -> Iterator[prepare.Row]:
+    def lines() -> Iterator[Row]:
         for sentence in sentences(False, "reading for the tokenizer"):
             yield (" ".join(looked_up(normalised(token, data), data) for token in sentence.tokens),)
 
@@ -88,7 +89,7 @@ def prepare_tagging(
     return corpus
 
 
-def _num_singletons(tokenizer: Tokenizer, lines: Iterable[prepare.Row]) -> int:
+def _num_singletons(tokenizer: Tokenizer, lines: Iterable[Row]) -> int:
     """The number of words of the vocabulary that occur once; the most frequent words come first."""
     counts = Counter(word for (line,) in lines for word in line.split())
     return sum(counts[piece] == 1 for piece in tokenizer.vocabulary.pieces)

@@ -15,6 +15,7 @@ from heed.core.config import Config
 from heed.core.errors import UsageError
 from heed.core.run_files import RunFiles
 from heed.data.batch import Ids
+from heed.data.validation import read_valid
 from heed.models import ReaderModel, build_model
 from heed.nn.contract import Smoothing, State, Vocabularies
 from heed.nn.dropout_keys import DropoutKeys
@@ -34,7 +35,7 @@ from heed.tasks.tagging.prepare import SIDES, prepare_tagging, words_of
 from heed.tasks.tagging.tagger import Tagger
 from heed.tasks.task import Examination, Loss, Sample, Validation
 from heed.tasks.words import COLUMNS, WordEncoder
-from heed.text.doctor import Diagnosis
+from heed.text.doctor.findings import Diagnosis
 from heed.text.doctor.tags import diagnose_conll_files
 from heed.text.tokenizers import Tokenizer
 
@@ -136,7 +137,7 @@ class TaggingTask(ReaderTask):
 
     def validate(self, model: Any, metrics: Sequence[str]) -> Validation:
         """F1, precision and recall of spans, and accuracy; of plain tags accuracy alone."""
-        rows = prepare.read_valid(self.folder)
+        rows = read_valid(self.folder)
         tagger = Tagger(model, self.encoder, self.device)
         outputs = [" ".join(tags) for tags in tagger.tags([words_of(row) for row in rows])]
         written = self.labels.written

@@ -16,6 +16,7 @@ import numpy as np
 
 from heed.core.files import storage_errors
 from heed.core.run_files import RunFiles
+from heed.data.validation import read_valid
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import SearchOptions
 from heed.decoding.output_checks import FEATURES, Confidence, features, is_defective
@@ -29,7 +30,6 @@ from heed.metrics.calibration import (
     reliability,
 )
 from heed.run import Run
-from heed.tasks.prepare import read_valid
 
 PICTURE = "reliability.png"
 

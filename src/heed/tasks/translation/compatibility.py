@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Protocol
 from heed.core.errors import DataError
 from heed.core.progress import warn
 from heed.core.run_files import RunFiles
-from heed.tasks.prepare import VALID, read_valid
-from heed.text.doctor import Thresholds
+from heed.data.validation import VALID, read_valid
+from heed.text.doctor.findings import Thresholds
 from heed.text.doctor.lines import EvenSample, LineScan
 from heed.text.language.codes import code_of, name_of
 from heed.text.language.identify import Profile, are_crossed, look_exchanged, profile, similarity

@@ -17,8 +17,8 @@ from typing import Any
 
 from heed.core.errors import DataError, UsageError
 from heed.core.files import atomic_write
+from heed.data.validation import Row, read_valid
 from heed.metrics.significance import Comparison
-from heed.tasks.prepare import Row, read_valid
 from heed.tasks.translation.data import TranslationData
 from heed.tasks.translation.prepare import filtered_pairs
 from heed.text.hashing import hash_text

@@ -28,6 +28,7 @@ from heed.core.config import flattened
 from heed.core.errors import DataError, UsageError
 from heed.core.files import atomic_folder, atomic_write, is_debris, sha256_file, sole_writer, storage_errors
 from heed.core.progress import format_minutes, message, warn
+from heed.data.validation import read_valid
 from heed.evaluation.evaluation import Evaluation
 from heed.evaluation.outputs import compare_runs, score_changes
 from heed.evaluation.test_set import HeldOut
@@ -35,7 +36,6 @@ from heed.report.markdown import plain, table
 from heed.report.page import refresh_report
 from heed.report.validation import add_section
 from heed.run import WEIGHTS, Run
-from heed.tasks.prepare import read_valid
 from heed.tasks.translation.data import PartConfig, TranslationData
 from heed.tasks.translation.improvement_plan import Plan, Record, Trial, decide, plan_for
 from heed.tasks.translation.synthetic_pairs import (

@@ -11,6 +11,7 @@ from pathlib import Path
 from heed.core.errors import UsageError
 from heed.core.progress import watched
 from heed.data.subword_dropout import SIDES
+from heed.data.validation import Row, require_valid, write_valid
 from heed.decoding.scoring import MAX_SCORED_TOKENS
 from heed.metrics.translation import bleu_tokenizer
 from heed.metrics.word_frequency import WordCounts
@@ -64,20 +65,20 @@ class TrainingPairs:
         self.held: frozenset[str] = frozenset()
         """The sentences of both sides of the validation data, set once they are read."""
 
-    def held_out(self) -> Iterator[prepare.Row]:
+    def held_out(self) -> Iterator[Row]:
         """The validation pairs: from their own files, or held out of the first part."""
         if files := self.data.valid_files():
             return normalised_pairs(self.data, files)
         return self._split(self._kept(self.parts[0], Counter(), "holding out"), held=True)
 
-    def of(self, part: Part, dropped: Counter[str], title: str) -> Iterator[prepare.Row]:
+    def of(self, part: Part, dropped: Counter[str], title: str) -> Iterator[Row]:
         """The training pairs of a part."""
         pairs = self._kept(part, dropped, title)
         if not self.data.valid_files():
             pairs = self._without_held(pairs if part.number else self._split(pairs, held=False), dropped)
         return self._drawn(pairs, part, dropped)
 
-    def all(self, title: str) -> Iterator[prepare.Row]:
+    def all(self, title: str) -> Iterator[Row]:
         """The training pairs of all parts, without repetitions."""
         return chain.from_iterable(self.of(part, Counter(), title) for part in self.parts)
 
@@ -85,14 +86,14 @@ class TrainingPairs:
         """The text in the target language alone, as `target_lines`."""
         return target_lines(self.data, self.held)
 
-    def _kept(self, part: Part, dropped: Counter[str], title: str) -> Iterator[prepare.Row]:
+    def _kept(self, part: Part, dropped: Counter[str], title: str) -> Iterator[Row]:
         title += f" {part.label}" if part.number else ""
         return watched(filtered_pairs(self.data, part.files, dropped), title, "pairs", self.quiet)
 
-    def _split(self, pairs: Iterable[prepare.Row], held: bool) -> Iterator[prepare.Row]:
+    def _split(self, pairs: Iterable[Row], held: bool) -> Iterator[Row]:
         return prepare.split_rows(pairs, self.num_pairs, self.data.num_held_out, self.seed, held)
 
-    def _drawn(self, pairs: Iterable[prepare.Row], part: Part, dropped: Counter[str]) -> Iterator[prepare.Row]:
+    def _drawn(self, pairs: Iterable[Row], part: Part, dropped: Counter[str]) -> Iterator[Row]:
         """A random share of the pairs. A pair has the same random number for every share."""
         rng = random.Random(f"{self.seed} {part.number}")
         for row in pairs:
@@ -101,7 +102,7 @@ class TrainingPairs:
             else:
                 dropped["not in data.share"] += 1
 
-    def _without_held(self, pairs: Iterable[prepare.Row], dropped: Counter[str]) -> Iterator[prepare.Row]:
+    def _without_held(self, pairs: Iterable[Row], dropped: Counter[str]) -> Iterator[Row]:
         """Drop pairs with a held-out sentence: it may occur in another part, or have other translations."""
         for row in pairs:
             if not self.held.isdisjoint(row):
@@ -121,18 +122,18 @@ def prepare_translation(
     """
     pairs = TrainingPairs(data, seed, num_pairs, quiet)
     valid = prepare.limit_valid(pairs.held_out(), data.max_valid, data.filter.max_characters, quiet)
-    prepare.require_valid(valid)
+    require_valid(valid)
     pairs.held = frozenset(chain.from_iterable(valid))
     of_parts = [fingerprint(part.files) for part in pairs.parts]
 
-    def text() -> Iterator[prepare.Row]:
+    def text() -> Iterator[Row]:
         return chain(pairs.all("reading for the tokenizer"), ((line,) for _, line in pairs.target_lines()))
 
     tokenizers = reuse or prepare.train_tokenizers(
         tokenizer, SIDES, text, num_pairs + num_in_parts, folder, data.tags, quiet
     )
     valid = prepare.short_enough(valid, [tokenizers["src"], tokenizers["tgt"]], _MAX_VALID_TOKENS, quiet)
-    prepare.write_valid(folder, valid)
+    write_valid(folder, valid)
     seen = prepare.SeenRows(folder, WordCounts(bleu_tokenizer(data.tgt_lang or None, data.tokenised)))
     dropped = {part: Counter[str]() for part in pairs.parts}
     num_distinct = Counter[Part]()

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from heed.core.progress import message
+from heed.data.validation import read_valid
 from heed.decoding.hypothesis import Hypothesis
 from heed.evaluation.evaluation import INTERVALS
 from heed.evaluation.outputs import System, evaluate_outputs, ranked, samples
@@ -15,7 +16,6 @@ from heed.metrics import score_likelihoods, sentence_scores
 from heed.report.validation import measured
 from heed.run import Run
 from heed.tasks.generation import likelihood
-from heed.tasks.prepare import read_valid
 
 
 def analyse(run: Run, quiet: bool) -> dict[str, Any]:

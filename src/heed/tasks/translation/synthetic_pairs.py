@@ -24,9 +24,9 @@ from typing import Any
 
 from heed.core.errors import DataError, UsageError
 from heed.core.files import atomic_write
+from heed.data.validation import read_valid
 from heed.decoding.options import SearchOptions
 from heed.run import Run
-from heed.tasks.prepare import read_valid
 from heed.tasks.translation.corrections import old_pairs
 from heed.tasks.translation.data import Part, PartConfig, TranslationData
 from heed.tasks.translation.distillation import Distillation

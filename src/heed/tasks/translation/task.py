@@ -15,6 +15,7 @@ from heed.core.run_files import RunFiles
 from heed.data.batch import Batch
 from heed.data.loader import BatchLoader
 from heed.data.subword_dropout import SIDES, SubwordDropout
+from heed.data.validation import read_valid
 from heed.decoding.deriving_translator import DerivingTranslator
 from heed.decoding.options import SearchOptions
 from heed.decoding.output_checks import CONFIDENCE
@@ -36,7 +37,9 @@ from heed.tasks.translation.measured import similar
 from heed.tasks.translation.minimum_risk import Risk, minimum_risk_loss
 from heed.tasks.translation.predictor import TranslationPredictor
 from heed.tasks.translation.prepare import prepare_translation, require_tags, tag_ids
-from heed.text.doctor import Diagnosis, diagnose_files, how_to_exchange_part, with_parts
+from heed.text.doctor.direction import how_to_exchange_part
+from heed.text.doctor.files import diagnose_files, with_parts
+from heed.text.doctor.findings import Diagnosis
 from heed.text.readers import read_text
 from heed.text.tokenizers import Tokenizer
 
@@ -135,7 +138,7 @@ class TranslationTask(GenerationTask):
     @cached_property
     def valid(self) -> list[tuple[str, ...]]:
         """The validation pairs."""
-        return prepare.read_valid(self.folder)
+        return read_valid(self.folder)
 
     def loader(
         self, tokens_per_batch: int, seed: int, rank: int = 0, world_size: int = 1, workers: int = 0

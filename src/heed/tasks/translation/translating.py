@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Protocol
 
 from heed.core.errors import DataError
+from heed.data.validation import read_valid
 from heed.decoding.ctranslate2_engine import searcher_with_fallback
 from heed.decoding.engine_contract import Engine
 from heed.decoding.line_translator import LineTranslator
 from heed.decoding.options import SearchOptions
 from heed.decoding.output_checks import Confidence, Guard, OutputChecks, Searcher
-from heed.tasks.prepare import read_valid
 from heed.tasks.translation.compatibility import warn_about_input
 from heed.tasks.translation.data import TranslationData
 from heed.text.tokenizers import Tokenizer

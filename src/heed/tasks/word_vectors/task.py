@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from heed.core.errors import UsageError
 from heed.data.store import TokenStore
+from heed.data.validation import read_valid
 from heed.data.word_windows import InputRows, WindowBatch, WindowSampler, WordWindowLoader, batch_random
 from heed.metrics import METRICS
 from heed.metrics.metric import Score
@@ -33,7 +34,8 @@ from heed.tasks.word_vectors.data import WordText
 from heed.tasks.word_vectors.defaults import choose_word_vectors
 from heed.tasks.word_vectors.predictor import WordVectorPredictor, input_rows
 from heed.tasks.word_vectors.prepare import SIDES, prepare_words
-from heed.text.doctor import Diagnosis, diagnose_text_files
+from heed.text.doctor.files import diagnose_text_files
+from heed.text.doctor.findings import Diagnosis
 from heed.text.tokenizers import Tokenizer
 from heed.text.vocabulary import SPECIAL_PIECES, UNK_ID
 
@@ -135,7 +137,7 @@ class WordVectorTask(Task):
 
     def validate(self, model: Any, metrics: Sequence[str]) -> Validation:
         """The loss per predicted word on the validation lines, with negatives that depend on nothing but the lines."""
-        lines = self.tokenizer.encode([row[0] for row in prepare.read_valid(self.folder)])
+        lines = self.tokenizer.encode([row[0] for row in read_valid(self.folder)])
         loss, number = 0.0, 0
         for index, part in enumerate(prepare.chunks(lines, _LINES_AT_ONCE)):
             ids = np.concatenate([*map(np.array, part)]).astype(np.int64)
