@@ -23,7 +23,7 @@ def _byte_symbols() -> list[str]:
 
 
 BYTE_SYMBOLS = _byte_symbols()
-_BYTE_OF_SYMBOL = {symbol: byte for byte, symbol in enumerate(BYTE_SYMBOLS)}
+_BYTE_OF_SYMBOL = {ord(symbol): byte for byte, symbol in enumerate(BYTE_SYMBOLS)}  # for str.translate
 
 
 class ByteLevel(Tokenizer):
@@ -39,7 +39,7 @@ class ByteLevel(Tokenizer):
         if foreign := {*"".join(text_pieces)}.difference(BYTE_SYMBOLS):
             raise DataError(f"the pieces are not made of bytes: {min(foreign)!r} is not the symbol of a byte.")
         self._bytes = {
-            id: bytes(_BYTE_OF_SYMBOL[symbol] for symbol in piece)
+            id: piece.translate(_BYTE_OF_SYMBOL).encode("latin-1")
             for id, piece in enumerate(text_pieces, start=len(SPECIAL_PIECES))
         }
 

@@ -119,10 +119,10 @@ class Bpe(HuggingFace):
 
     model = "BPE"
 
-    def __init__(self, text: str) -> None:
-        super().__init__(text)
+    @cached_property
+    def _dropout(self) -> MergeDropout:
         model = parse_json(self._library.to_str())["model"]
-        self._dropout = MergeDropout(model["vocab"], model["merges"], self._bytes, _words)
+        return MergeDropout(model["vocab"], model["merges"], self._bytes, _words)
 
     @cached_property
     def _library_for_few(self) -> Library:
