@@ -17,6 +17,7 @@ from heed.execute import prepare_run
 from heed.planner import Plan, Planner, TrainOptions, estimate_training
 from heed.run import Run
 from heed.tasks.translation import task as translation
+from heed.training.cost_estimate import CostEstimate
 
 
 def plan_for(folder: Path, keys: dict[str, Any], document: Document | None = None, **options: Any) -> Plan:
@@ -207,6 +208,80 @@ def test_the_estimated_number_of_parameters_is_exact_if_the_vocabulary_is_known(
     assert known.num_parameters == sum(tensor.numel() for tensor in other.model.parameters())
     assert new.num_parameters > known.num_parameters
     assert plan_for(tmp_path, tiny_keys(tmp_path)).vocabularies is None
+
+
+def limited(
+    folder: Path, patch: pytest.MonkeyPatch, updates: int, keys: dict[str, Any], document: Document | None = None,
+    **options: Any,
+) -> Plan:  # fmt: skip
+    """The plan of a training whose time limit of a minute allows this number of updates."""
+    estimate = CostEstimate(1, 1, 1, 1, 60 / updates, {"at most a minute": 60.0})
+    patch.setattr(planner, "estimate_training", lambda plan: estimate)
+    return plan_for(folder, {**keys, "training.max_minutes": 1.0}, document, **options)
+
+
+def pair_keys(folder: Path, **changes: Any) -> dict[str, Any]:
+    """The files of toy pairs, the kind of model, which would be phrases, and `changes`."""
+    files = {key: value for key, value in tiny_keys(folder).items() if key in ("task", "data.src", "data.tgt")}
+    return files | {"model.kind": "transformer"} | {name.replace("__", "."): value for name, value in changes.items()}
+
+
+def schedule(plan: Plan) -> tuple[str, float, int]:
+    """The optimiser, its peak rate and the warm-up."""
+    training = plan.recipe.training
+    return training.optimizer, training.lr, training.warmup_steps
+
+
+ADAM = ("adam", 4e-3, 800)
+
+
+@pytest.mark.parametrize(
+    ("updates", "chosen"),
+    [(100, ("muon", 6.5e-3, 100)), (1200, ("muon", 6.5e-3, 100)), (1201, ("muon", 6.5e-3, 300)),
+     (2500, ("muon", 6.5e-3, 300)), (2600, ("adam", 4e-3, 400)), (3300, ADAM)],
+)  # fmt: skip
+def test_the_schedule_of_a_translator_fits_the_time_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, updates: int, chosen: tuple[str, float, int]
+) -> None:
+    plan = limited(tmp_path, monkeypatch, updates, pair_keys(tmp_path))
+    assert schedule(plan) == chosen
+    assert ("training.optimizer" in plan.reasons) == (chosen[0] == "muon")
+    tables = [key.split(".")[0] for key in plan.reasons]
+    assert tables == sorted(tables, key=["data", "tokenizer", "model", "training", "decoding"].index)
+
+
+def test_without_a_limit_of_the_user_the_schedule_is_the_default(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(planner, "estimate_training", lambda plan: pytest.fail("not needed"))
+    assert schedule(plan_for(tmp_path, pair_keys(tmp_path))) == ADAM
+
+
+@pytest.mark.parametrize(
+    ("changes", "chosen"),
+    [
+        ({"training__optimizer": "adam"}, ("adam", 4e-3, 200)),
+        ({"training__lr": 0.001}, ("adam", 0.001, 200)),
+        ({"training__warmup_steps": 700}, ("adam", 4e-3, 700)),
+        ({"model__d_model": 256}, ("adam", 2e-3, 200)),
+        ({"model__kind": "encoder_decoder"}, ("adam", 4e-3, 200)),
+    ],
+)
+def test_keys_that_are_given_and_other_models_keep_their_optimiser_and_rate(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any], chosen: tuple[str, float, int]
+) -> None:
+    assert schedule(limited(tmp_path, monkeypatch, 1000, pair_keys(tmp_path, **changes))) == chosen
+
+
+def test_a_recipe_and_the_optimiser_of_other_weights_are_not_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    init = with_weights(prepared(tmp_path, model__d_model=16, training__lr=0.02))
+    document = read_toml(init.folder / "recipe.toml")
+    written = (init.recipe.training.optimizer, 0.02, init.recipe.training.warmup_steps)
+    assert schedule(limited(tmp_path, monkeypatch, 1000, {}, document)) == written
+    tuned = limited(tmp_path, monkeypatch, 1000, pair_keys(tmp_path), init=init.folder)
+    assert schedule(tuned) == ("adam", 0.005, 200)
 
 
 def test_new_vocabularies_for_two_sides_do_not_fit_one_embedding(tmp_path: Path) -> None:

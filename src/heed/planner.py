@@ -24,7 +24,7 @@ from heed.nn.weight_file import shapes_of
 from heed.recipe import Recipe, build_recipe, require_known_format, with_members
 from heed.run import Run
 from heed.tasks import TASKS, task_type
-from heed.tasks.defaults import Choices, CorpusStats, Machine, characters_per_token
+from heed.tasks.defaults import SCHEDULE, TABLES, WARM_UP, Choices, CorpusStats, Machine, characters_per_token
 from heed.tasks.task import Task
 from heed.text.doctor.findings import Diagnosis
 from heed.text.tokenizers import load_tokenizers, require_trainable
@@ -32,10 +32,6 @@ from heed.training.config import TrainingConfig
 from heed.training.cost_estimate import CostEstimate, estimate_cost
 from heed.training.metrics_log import require_tensorboard
 from heed.transfer import Transfer
-
-WARM_UPS = (800, 400, 200, 100, 50, 25)
-"""Lengths of a shortened warm-up. After 440 updates, BLEU was 7.2 with a warm-up of 100 and 6.0 with 800."""
-
 
 InitParts = Literal["all", "encoder", "embeddings"]
 
@@ -72,6 +68,8 @@ class Plan:
     stats: CorpusStats
     vocabularies: Vocabularies | None = None
     """Vocabulary sizes, if the tokenizers of another run are used; otherwise they are not known yet."""
+    estimate: CostEstimate | None = None
+    """Time and memory of the training, if the choices needed it."""
 
 
 class Planner:
@@ -119,20 +117,25 @@ class Planner:
             task.require_tokenizers(tokenizers, recipe.data)
             vocabularies = task.vocabularies({side: len(each.vocabulary) for side, each in tokenizers.items()})
         plan = Plan(with_members(recipe), reasons, diagnosis, machine, self.device, stats, vocabularies)
-        return plan if self.document.name else self._with_fitting_warm_up(plan)
+        return plan if self.document.name else self._with_fitting_schedule(plan)
 
-    def _with_fitting_warm_up(self, plan: Plan) -> Plan:
-        """Shorten a default warm-up to a quarter of the updates that the user's time limit allows."""
-        key = "training.warmup_steps"
-        if key in self.overrides or "training.max_minutes" not in self.overrides or key not in plan.reasons:
+    def _with_fitting_schedule(self, plan: Plan) -> Plan:
+        """Choose the schedule for the updates that the user's time limit allows, around the keys that were given."""
+        if "training.max_minutes" not in self.overrides:
             return plan
         estimate = estimate_training(plan)
-        if estimate is None or estimate.num_updates >= 4 * plan.recipe.training.warmup_steps:
+        if estimate is None:
             return plan
-        fitting = next((steps for steps in WARM_UPS if steps <= estimate.num_updates / 4), WARM_UPS[-1])
-        training = plan.recipe.training.model_copy(update={"warmup_steps": fitting})
-        reasons = {**plan.reasons, key: "updates; a quarter of those that the time limit allows"}
-        return replace(plan, recipe=plan.recipe.model_copy(update={"training": training}), reasons=reasons)
+        free = {key for key in SCHEDULE if key not in self.overrides}
+        if self.init is not None:
+            free &= {WARM_UP} & plan.reasons.keys()
+        chosen = task_type(plan.recipe.task).schedule_for(plan.recipe, estimate.num_updates, free)
+        values = {key.removeprefix("training."): value for key, (value, _) in chosen.items()}
+        training = plan.recipe.training.model_copy(update=values)
+        reasons = {**plan.reasons, **{key: reason for key, (_, reason) in chosen.items()}}
+        reasons = {key: reasons[key] for key in sorted(reasons, key=lambda key: TABLES.index(key.split(".")[0]))}
+        recipe = plan.recipe.model_copy(update={"training": training})
+        return replace(plan, recipe=recipe, reasons=reasons, estimate=estimate)
 
     def _recipe(self, stats: CorpusStats, machine: Machine) -> tuple[Recipe, Mapping[str, str]]:
         """The recipe for a corpus and a machine, and the reasons for its default settings."""

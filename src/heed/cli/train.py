@@ -358,7 +358,7 @@ def _show_expectation(plan: Plan) -> None:
     from heed.planner import estimate_training
     from heed.tasks import task_type
 
-    expected = estimate_training(plan)
+    expected = plan.estimate or estimate_training(plan)
     if expected is not None:
         message(expected.render(plan.vocabularies is not None))
     elif MODELS[plan.recipe.model.kind].count_based:

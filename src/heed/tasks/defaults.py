@@ -6,7 +6,7 @@ Each task chooses its own defaults (`Task.defaults`) from a `CorpusStats` and a 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -116,6 +116,11 @@ class TextModelSize:
 
 CPU_MINUTES = 45.0
 """Default time limit on a CPU."""
+WARM_UP = "training.warmup_steps"
+SCHEDULE = ("training.optimizer", "training.lr", WARM_UP)
+"""Settings that depend on the number of updates."""
+WARM_UPS = (800, 400, 200, 100, 50, 25)
+"""Lengths of a shortened warm-up. After 440 updates, BLEU was 7.2 with a warm-up of 100 and 6.0 with 800."""
 TABLES = ("data", "tokenizer", "model", "head", "training", "decoding")
 """Order in which choices are listed."""
 
@@ -160,6 +165,14 @@ def trained_model_choices(
     if machine.device == "cpu":
         chosen["training.max_minutes"] = (CPU_MINUTES, "less than an hour of a CPU; --max-time changes it")
     return chosen
+
+
+def shorter_warm_up(warmup_steps: int, num_updates: float, free: Collection[str]) -> Chosen:
+    """A warm-up of at most a quarter of a training's updates; empty if it is short enough or not `free` to choose."""
+    if WARM_UP not in free or num_updates >= 4 * warmup_steps:
+        return {}
+    steps = next((steps for steps in WARM_UPS if steps <= num_updates / 4), WARM_UPS[-1])
+    return {WARM_UP: (steps, "updates; a quarter of those that the time limit allows")}
 
 
 def num_heads(d_model: int) -> int:

@@ -7,7 +7,7 @@ this contract and a task's `Predictor`, and do not depend on a particular task.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -28,7 +28,7 @@ from heed.models import build_model
 from heed.nn.contract import Smoothing, State, Vocabularies
 from heed.nn.dropout_keys import DropoutKeys
 from heed.tasks.data import DataConfig
-from heed.tasks.defaults import Choices, CorpusStats, Machine
+from heed.tasks.defaults import Choices, Chosen, CorpusStats, Machine, shorter_warm_up
 from heed.tasks.predictor import ALONE, Combination, Predictor
 from heed.tasks.prepare import Corpus, open_tokens
 from heed.text.doctor.findings import Diagnosis
@@ -165,6 +165,14 @@ class Task(ABC):
     @abstractmethod
     def defaults(cls, stats: CorpusStats, machine: Machine, given: Mapping[str, Any]) -> Choices:
         """Choose the settings for a corpus and a machine that the user did not give."""
+
+    @classmethod
+    def schedule_for(cls, recipe: Any, num_updates: float, free: Collection[str]) -> Chosen:
+        """Changes of the default schedule for a training of this number of updates, by recipe key, with reasons.
+
+        `free`: the keys of `SCHEDULE` that may be changed.
+        """
+        return shorter_warm_up(recipe.training.warmup_steps, num_updates, free)
 
     @classmethod
     def similar_corpora(cls, num_rows: int, characters_per_row: float) -> Sequence[str]:

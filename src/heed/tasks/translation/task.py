@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -26,12 +26,12 @@ from heed.models import MODELS
 from heed.nn.contract import Smoothing, State, Vocabularies
 from heed.nn.dropout_keys import DropoutKeys
 from heed.tasks import prepare
-from heed.tasks.defaults import Choices, CorpusStats, Machine
+from heed.tasks.defaults import Choices, Chosen, CorpusStats, Machine
 from heed.tasks.generation import GenerationTask, perplexity_per_token
 from heed.tasks.predictor import ALONE, Combination
 from heed.tasks.task import Examination, Loss, Sample, Validation
 from heed.tasks.translation.data import Part, TranslationData
-from heed.tasks.translation.defaults import choose_translation
+from heed.tasks.translation.defaults import choose_schedule, choose_translation
 from heed.tasks.translation.deriving import bitext, require_derivable_recipe
 from heed.tasks.translation.measured import similar
 from heed.tasks.translation.minimum_risk import Risk, minimum_risk_loss
@@ -108,6 +108,10 @@ class TranslationTask(GenerationTask):
     @classmethod
     def defaults(cls, stats: CorpusStats, machine: Machine, given: Mapping[str, Any]) -> Choices:
         return choose_translation(stats, machine, given)
+
+    @classmethod
+    def schedule_for(cls, recipe: Any, num_updates: float, free: Collection[str]) -> Chosen:
+        return choose_schedule(recipe, num_updates, free)
 
     @classmethod
     def similar_corpora(cls, num_rows: int, characters_per_row: float) -> Sequence[str]:
