@@ -17,6 +17,9 @@ INSTALLED := .venv/installed
 PROCESSOR_TESTS = $(shell grep -rl 'pytest.mark.processor' tests)
 RECIPES := $(shell find recipes -name '*.toml' 2>/dev/null | sort)
 
+# Tests start hundreds of programs, each of which would otherwise compile heed's modules again.
+export PYTHONDONTWRITEBYTECODE :=
+
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-processors test-all check format fuzz audit bench bench-quality course docs release clean
 
