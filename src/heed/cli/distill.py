@@ -42,7 +42,7 @@ def distill(
     device: Device = "auto",
     quiet: Quiet = False,
 ) -> None:
-    """Train a student on what its teachers translate.
+    """Train a student on the translations of its teachers.
 
     The teachers translate the sources of the first one's training data into the folder OUT.distilled; after an
     interruption, the same command continues. The student learns from these translations and from the original pairs
@@ -50,7 +50,7 @@ def distill(
     can be changed: --model.num_decoder_layers=1. With another --model.kind, heed chooses the settings of the student.
 
     A student with more or fewer layers starts with copies of the first teacher's. With --fast it has two decoder
-    layers, the encoder has those that are left of the teacher's, and translations are searched greedily.
+    layers, the teacher's other decoder layers move to its encoder, and it translates with greedy search.
 
     Examples:
 
