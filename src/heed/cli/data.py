@@ -224,7 +224,7 @@ def deduplicate(
 
     columns = parse_column(src_column), parse_column(tgt_column)
     if (columns[0] is None) != (columns[1] is None):
-        raise UsageError("--src-column and --tgt-column go together.")
+        raise UsageError("give both --src-column and --tgt-column, or neither.")
     if cluster.is_used:
         from heed.cli.data_corpus import deduplicate_corpus
 

@@ -63,7 +63,9 @@ def distill(
     from heed.planner import TrainOptions
 
     if distributed().world_size > 1:
-        raise UsageError("distill runs in one process. Continue its training on several with heed train --resume.")
+        raise UsageError(
+            "heed distill runs in one process: start it without torchrun. heed train --resume continues on several."
+        )
     teachers, arguments = _teachers(words)
     fast_keys = _fast_keys(teachers[0]) if fast else {}
     keys = {**fast_keys, **parse_overrides(arguments), **training.keys()}

@@ -56,7 +56,7 @@ def improve(
       heed improve runs/en-de --mono-tgt news.de --reverse runs/de-en --out runs/better
     """
     if distributed().world_size > 1:
-        raise UsageError("improve runs in one process.")
+        raise UsageError("heed improve runs in one process: start it without torchrun.")
     minutes = parse_minutes(max_time) if max_time else None
     compute = Compute(threads=threads, device=device)
 

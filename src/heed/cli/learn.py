@@ -54,7 +54,7 @@ def learn(
     from heed.run import Run
 
     if distributed().world_size > 1:
-        raise UsageError("learn runs in one process.")
+        raise UsageError("heed learn runs in one process: start it without torchrun.")
     folder, arguments = _run_of(words)
     run = Run(folder)
     run.predictor.require("distill")

@@ -72,7 +72,7 @@ def serve(*, runs: Runs, server: ServerFlags, limits: LimitFlags, compute: Compu
         if error.name not in REQUIRED:
             raise
         raise UsageError(
-            f"heed serve needs {error.name}, which is not installed. Install it, or heed with its extra [serve]."
+            f"heed serve needs {error.name}, which is not installed: pip install 'heed[serve]'."
         ) from error
     from heed.memory.shared import SharedMemory
     from heed.serve.auth import ApiKeys

@@ -301,8 +301,8 @@ def _warn_about_placeholders(lines: Sequence[str], quiet: bool) -> None:
         number, text = len({line for line, _ in found}), found[0][1]
         lines_have = f"{number:,} line{'s have' if number > 1 else ' has'}"
         warn(
-            f"{lines_have} placeholders or addresses such as {text[:40]}, which a translation of lines may damage. "
-            "heed translate-file keeps them, in a .txt file, too.", quiet,
+            f"{lines_have} placeholders or addresses such as {text[:40]}, which translating line by line may "
+            "damage. heed translate-file keeps them, also in a .txt file.", quiet,
         )  # fmt: skip
 
 
