@@ -126,7 +126,10 @@ class Run:
         """Raise MissingInputError or DataError unless the header of model.safetensors fits this run."""
         path = self.folder / WEIGHTS
         if not self.files.has(WEIGHTS):
-            raise MissingInputError(f"{self.folder} has no {WEIGHTS}: its training ended before the first validation.")
+            raise MissingInputError(
+                f"{self.folder} has no {WEIGHTS}: its training ended before the first validation. Continue it with: "
+                f"heed train --resume {self.folder}"
+            )
         header = read_header(path)
         for key, digest in vocabulary_digests(self.tokenizers).items():
             if header.metadata.get(key, digest) != digest:

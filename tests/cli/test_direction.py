@@ -62,7 +62,7 @@ def test_the_advice_for_exchanged_sides_of_one_file_helps(
     checked = call("data", "check", name, *languages, "--json")
     assert checked.code == 65
     advice = json.loads(checked.out)["findings"][0]["advice"]
-    assert advice.startswith("Exchange the columns: --src-column ")
+    assert advice.startswith("Swap the columns: --src-column ")
     assert advice.endswith(" --src-lang de --tgt-lang en.")
     assert advice in train("--pairs", name, *languages).err
     words = advice.removesuffix(".").split(": ")[1].split()
@@ -78,7 +78,7 @@ def test_exchanged_languages_of_a_memory_must_be_corrected(here: Path) -> None:
     assert checked.code == 65
     first = json.loads(checked.out)["findings"][0]
     assert first["check"] == "swapped"
-    assert first["advice"].startswith("The languages are exchanged in the file: correct xml:lang")
+    assert first["advice"].startswith("The languages are swapped in the file: correct xml:lang")
 
 
 def test_a_test_table_with_exchanged_columns_is_refused_with_advice(here: Path, translator: Path) -> None:
@@ -86,7 +86,7 @@ def test_a_test_table_with_exchanged_columns_is_refused_with_advice(here: Path, 
     test = ("evaluate", translator, "--pairs", "x.csv", "--quiet")
     refused = call(*test, "--src-column", 2, "--tgt-column", 3)
     assert refused.code == 65
-    assert refused.err.endswith(" Exchange the columns: --src-column 3 --tgt-column 2.\n")
+    assert refused.err.endswith(" Swap the columns: --src-column 3 --tgt-column 2.\n")
     assert call(*test, "--src-column", 3, "--tgt-column", 2).code == 0
 
 

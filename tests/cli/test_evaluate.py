@@ -167,7 +167,7 @@ def test_a_test_set_with_exchanged_sides_is_refused(run: Path, tmp_path: Path) -
     ref = write_lines(tmp_path / "test.bb", [tgt for _, tgt in pairs(40)])
     result = call("evaluate", run, "--src", ref, "--ref", src)
     assert (result.code, result.stdout) == (65, b"")
-    assert "Exchange the two sides" in result.err
+    assert "Swap the two sides" in result.err
 
 
 def test_a_language_model_is_scored_on_text(bigram: Path) -> None:

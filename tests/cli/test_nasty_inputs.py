@@ -452,7 +452,7 @@ def write_languages(*names: str) -> None:
 
 EXCHANGED = (
     "The source looks like en and the target like de, but the opposite was given. "
-    "Exchange the two sides, or give --src-lang en --tgt-lang de."
+    "Swap the two sides, or give --src-lang en --tgt-lang de."
 )
 
 
@@ -538,7 +538,7 @@ def test_a_test_set_with_exchanged_sides_is_refused(here: Path, translator: Path
     assert (exchanged.code, exchanged.out) == (65, "")
     assert exchanged.err == (
         f"error: {files}: the source looks like the target language of {translator}, and the reference like its source "
-        "language. Exchange the two sides.\n"
+        "language. Swap the two sides.\n"
     )
     same = evaluate(translator, "x.aa", "x.aa")
     assert (same.code, same.out) == (65, "")
@@ -553,7 +553,7 @@ def test_a_run_without_its_data_recognises_exchanged_sides_by_its_languages(here
     copy = shutil.copytree(translator, here / "copy", ignore=shutil.ignore_patterns("data", "checkpoints"))
     recipe = copy / "recipe.toml"
     recipe.write_text(recipe.read_text().replace('src_lang = "aa"', 'src_lang = "en"').replace('"bb"', '"de"'))
-    assert "Exchange the two sides." in evaluate(copy, "x.de", "x.en").err
+    assert "Swap the two sides." in evaluate(copy, "x.de", "x.en").err
     assert "seem to be in the same language" in evaluate(copy, "x.de", "x.de").err
     assert evaluate(copy, "x.en", "x.de").code == 0
 

@@ -117,7 +117,7 @@ def test_a_machine_that_may_round_differently_is_reported_and_training_continues
     result = call("train", "--resume", interrupted)
     assert result.code == 0, result.err
     assert (
-        "warning: numbers may differ in their last bits from an uninterrupted training: threads was 64, is 1.\n"
+        "warning: numbers may differ in their last bits from an uninterrupted run: threads was 64, is 1.\n"
     ) in result.err
 
 

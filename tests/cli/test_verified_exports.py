@@ -166,7 +166,7 @@ def test_an_export_that_searches_otherwise_is_refused(
 ) -> None:
     monkeypatch.setattr("heed.export.programs.Marian.translate", lambda self, lines: ["kan"] * len(lines))
     result = call("export", trained, "--to", "marian", "--out", tmp_path / "out")
-    assert result.code == 65 and "of the outputs as heed does: 'kan' in place of" in result.err
+    assert result.code == 65 and "equal heed's; the first that differs is 'kan' instead of" in result.err
 
 
 def test_without_the_other_program_the_file_says_so(

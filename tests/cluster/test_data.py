@@ -233,14 +233,14 @@ def test_a_lost_driver_continues_with_what_is_missing(tmp_path: Path, lost_after
         ),
         (
             ("check", "--ray", "--input", "{}/?.tsv", "--output", "o", "--src-lang", "en"),
-            "b.tsv: other columns than those of",
+            "b.tsv: the source and the target are in other columns than in",
         ),
         (("check", "--ray", "--input", "{}/a.parquet", "--output", "{}/o"), "no column 'src'; it has 'en', 'de'"),
         (
             ("check", "--ray", "--input", "{}/a.parquet", "--output", "{}/o", "--src-column=en", "--tgt-column=de"),
             "a.parquet, row 2: field 'de' is null; it must be a string.",
         ),
-        (("deduplicate", "--src-column", "a"), "--src-column and --tgt-column go together."),
+        (("deduplicate", "--src-column", "a"), "give both --src-column and --tgt-column, or neither."),
         (("deduplicate", "--src-column", "a", "--tgt-column", "b"), "--src-column needs --ray."),
     ],
 )

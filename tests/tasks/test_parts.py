@@ -254,7 +254,7 @@ def test_a_part_with_exchanged_sides_is_reported_with_advice_for_its_file(
 def test_a_part_of_two_exchanged_files_is_reported_with_advice_for_its_keys(tmp_path: Path) -> None:
     src, tgt = two_files(tmp_path, "more", ROWS[150:])
     [stop] = plan_with(tmp_path, {"src": tgt, "tgt": src}).diagnosis.stops
-    assert stop.advice == f"Exchange src and tgt of this part.{DIRECTION}"
+    assert stop.advice == f"Swap src and tgt of this part.{DIRECTION}"
     assert not plan_with(tmp_path, {"src": src, "tgt": tgt}).diagnosis.stops
     assert not plan_with(tmp_path, {"src": tgt, "tgt": src, "src_lang": "de", "tgt_lang": "en"}).diagnosis.stops
 

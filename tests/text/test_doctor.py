@@ -271,7 +271,7 @@ def test_an_exchanged_part_is_reported_with_its_first_line(
     else:
         finding = only(diagnosis, "partly-swapped")
         assert finding.severity == severity
-        assert finding.message.startswith(f"From about line {line} on, the two sides seem to be exchanged")
+        assert finding.message.startswith(f"From about line {line} on, the two sides seem to be swapped")
         assert "same-language" not in checks(diagnosis)
 
 
@@ -685,7 +685,7 @@ def test_counts_of_parts_add_up_to_those_of_the_whole(size: int, seed: int, monk
             parts.append(adapter.validate_json(adapter.dump_json(counts)))
         for part in parts[1:]:
             parts[0].merge(part)
-        assert examination.diagnosis(parts[0], to_exchange="Exchange the two sides.") == expected
+        assert examination.diagnosis(parts[0], to_exchange="Swap the two sides.") == expected
     assert {"misaligned", "leaked", "duplicate", "several-targets"} <= {finding.check for finding in whole[0].findings}
 
 

@@ -45,7 +45,7 @@ class Estimation:
     ] = None
     smoothing: Annotated[
         SmoothingKind | None,
-        typer.Option(help="Of the lexical table: none, variational or collapsed (default).", metavar="KIND"),
+        typer.Option(help="Smoothing of the lexical table: none, variational or collapsed (default).", metavar="KIND"),
     ] = None
     alpha: Annotated[float | None, typer.Option(help="Dirichlet prior of the smoothing (0.005; variational 0.01).")] = (
         None
@@ -96,13 +96,13 @@ def align(
     estimation: Estimation,
     attention: Attention,
     lexicon: Annotated[str | None, typer.Option(metavar="WORD", help="Show the translations of a word.")] = None,
-    page: Annotated[Path | None, typer.Option(metavar="F", help="Draw the first pairs as a page.")] = None,
+    page: Annotated[Path | None, typer.Option(metavar="F", help="Draw the first pairs in an HTML page.")] = None,
     errors: BadBytes = "strict",
     quiet: Quiet = False,
 ) -> None:
     """Link the words of sentence pairs.
 
-    With a KIND, an aligner is estimated from the pairs and links them; --out keeps it as a run folder, which aligns
+    With a KIND, an aligner is estimated from the pairs and links them; --out keeps it as a run folder, which can align
     other text. Prints a line for each pair: `0-0 1-2` links the first words, and the second source word with the third
     target word. Words are separated by blanks and compared in lower case. The RUN of a translator links them by its
     attention.

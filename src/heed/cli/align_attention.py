@@ -32,7 +32,7 @@ class Attention:
     head: Annotated[
         str | None, typer.Option(metavar="B.H", help="Block and head to read (default: the mean of the upper half).")
     ] = None
-    reverse_head: Annotated[str | None, typer.Option(metavar="B.H", help="Those of --reverse.")] = None
+    reverse_head: Annotated[str | None, typer.Option(metavar="B.H", help="The same for --reverse.")] = None
     heads: Annotated[bool, typer.Option("--heads", help="Compare the heads with --gold, on development data.")] = False
 
 

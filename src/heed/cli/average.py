@@ -33,7 +33,9 @@ def average(
     opened = Run(run)
     checkpoints = [path for path in list_checkpoints(opened.folder / "checkpoints") if step_of(path) > 0][-last:]
     if not checkpoints:
-        raise DataError(f"{run} has no checkpoints to average: none was saved after an update.")
+        raise DataError(
+            f"{run} has no checkpoints to average: none was saved after an update. Name a run with checkpoints."
+        )
     if len(checkpoints) < last:
         message(f"note: {run} keeps only {len(checkpoints)} checkpoints (training.keep_checkpoints).", quiet)
     names = ", ".join(path.name for path in checkpoints)

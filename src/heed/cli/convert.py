@@ -79,15 +79,15 @@ def import_model(
     ],
     out: Annotated[Path, typer.Option(help="The new run folder.")],
     into: Annotated[
-        Path | None, typer.Option(metavar="RUN", help="A phrase-based run, of which a copy gets the table of Moses.")
+        Path | None, typer.Option(metavar="RUN", help="A phrase-based run; its copy in --out gets the Moses table.")
     ] = None,
     quiet: Quiet = False,
 ) -> None:
-    """Make a run from a GPT-2, a BERT, a Marian, an ARPA file, word vectors or a phrase table.
+    """Make a run from a GPT-2, BERT or Marian model, an ARPA file, word vectors or a phrase table.
 
     GPT-2, BERT and Marian (OPUS-MT) in the format of Hugging Face transformers; n-grams as KenLM and SRILM write them;
-    word vectors in the text format of word2vec. The run can do what others of its kind can; models of transformers can
-    also be trained further (heed train --init).
+    word vectors in the text format of word2vec. The run can do whatever other runs of its kind can; models of
+    transformers can also be trained further (heed train --init).
 
     Examples:
 

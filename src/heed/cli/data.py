@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from heed.text.readers.lines import Errors
 
 app = typer.Typer(
-    help="Examine data, remove repetitions, and measure what more data would do.",
+    help="Check data, remove duplicates, and find out whether more data would help.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -43,7 +43,7 @@ app = typer.Typer(
 
 @app.callback()
 def data() -> None:
-    """Examine data, remove repetitions, and measure what more data would do."""
+    """Check data, remove duplicates, and find out whether more data would help."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class TableFlags:
     table: Annotated[str | None, typer.Option(metavar="F", help="A table of texts with labels, instead.")] = None
     text_column: Annotated[list[str] | None, typer.Option(metavar="C", help="Column of the texts of a table.")] = None
     label_column: Annotated[str | None, typer.Option(metavar="C", help="Column of the labels of a table.")] = None
-    label_separator: Annotated[str, typer.Option(help="Between several labels in a cell of a table.")] = ""
+    label_separator: Annotated[str, typer.Option(help="Separator of several labels in a cell of a table.")] = ""
     questions: Annotated[bool, typer.Option("--questions", help="The table has questions and answers.")] = False
 
     def read(self, path: str) -> LabelledTable:
@@ -104,8 +104,8 @@ def check(
 
     Reports line counts, empty sides, duplicates, copies, leaks, damage, scripts and lengths; for tags, their scheme,
     broken spans and likely typos; for questions, answers that are not in their text. Ends with exit code 65 if
-    something would ruin the training. With --ray, a corpus of pairs or (with --text) of texts is read, and the report
-    is the same as that of one file with all rows, except that a row that cannot be read ends the command.
+    something would ruin training. With --ray, a corpus of pairs or (with --text) of texts is read, and the report is
+    the same as that of one file with all rows, except that a row that cannot be read ends the command.
 
     Examples:
 
@@ -208,9 +208,9 @@ def deduplicate(
 ) -> None:
     """Print the lines of stdin that do not repeat an earlier one.
 
-    White space at the ends of a line does not count. Lines are compared by 64 bits of a hash, which takes 15 bytes of
-    memory for each. With --ray, the rows of a corpus are compared by the text in --column, or by the pair in
-    --src-column and --tgt-column. The results are Parquet files with the rows that are kept.
+    White space at the ends of a line does not count. Lines are compared by 64-bit hashes, which take 15 bytes of memory
+    per line. With --ray, the rows of a corpus are compared by the text in --column, or by the pair in --src-column and
+    --tgt-column. The results are Parquet files with the rows that are kept.
 
     Examples:
 
@@ -224,7 +224,7 @@ def deduplicate(
 
     columns = parse_column(src_column), parse_column(tgt_column)
     if (columns[0] is None) != (columns[1] is None):
-        raise UsageError("--src-column and --tgt-column go together.")
+        raise UsageError("give both --src-column and --tgt-column, or neither.")
     if cluster.is_used:
         from heed.cli.data_corpus import deduplicate_corpus
 

@@ -61,7 +61,7 @@ def curve(
     from heed.run import Run
 
     if distributed().world_size > 1:
-        raise UsageError("data curve runs in one process.")
+        raise UsageError("heed data curve runs in one process: start it without torchrun.")
     whole = Run(run)
     _require_suitable(whole)
     data = whole.recipe.data
@@ -80,11 +80,16 @@ def _require_suitable(run: Run) -> None:
     run.require_weights()
     run.predictor.require("distill")
     if not run.corpus.get("num_rows"):
-        raise UsageError(f"{run.folder} has no record of its training data.")
+        raise UsageError(f"{run.folder} has no record of its training data. Name a run that heed train made.")
     if run.corpus.get("init") or run.corpus.get("tokenizer_of"):
-        raise UsageError(f"{run.folder} began with weights or tokenizers of another run, which has seen other data.")
+        raise UsageError(
+            f"{run.folder} began with weights or tokenizers of another run, which has seen other data. Name a run that "
+            "was trained from scratch."
+        )
     if run.recipe.data.share < 1:
-        raise UsageError(f"{run.folder} was itself trained on a part of its pairs (data.share).")
+        raise UsageError(
+            f"{run.folder} was itself trained on a part of its pairs (data.share). Name a run that was trained on all."
+        )
 
 
 def _trained(whole: Run, folder: Path, share: float, device: str, quiet: bool) -> Run:

@@ -42,7 +42,7 @@ def distill(
     device: Device = "auto",
     quiet: Quiet = False,
 ) -> None:
-    """Train a student on what its teachers translate.
+    """Train a student on the translations of its teachers.
 
     The teachers translate the sources of the first one's training data into the folder OUT.distilled; after an
     interruption, the same command continues. The student learns from these translations and from the original pairs
@@ -50,7 +50,7 @@ def distill(
     can be changed: --model.num_decoder_layers=1. With another --model.kind, heed chooses the settings of the student.
 
     A student with more or fewer layers starts with copies of the first teacher's. With --fast it has two decoder
-    layers, the encoder has those that are left of the teacher's, and translations are searched greedily.
+    layers, the teacher's other decoder layers move to its encoder, and it translates with greedy search.
 
     Examples:
 
@@ -63,7 +63,9 @@ def distill(
     from heed.planner import TrainOptions
 
     if distributed().world_size > 1:
-        raise UsageError("distill runs in one process. Continue its training on several with heed train --resume.")
+        raise UsageError(
+            "heed distill runs in one process: start it without torchrun. heed train --resume continues on several."
+        )
     teachers, arguments = _teachers(words)
     fast_keys = _fast_keys(teachers[0]) if fast else {}
     keys = {**fast_keys, **parse_overrides(arguments), **training.keys()}

@@ -36,10 +36,10 @@ def embed(
 ) -> None:
     """Compute a vector of each line of stdin.
 
-    Writes a float32 array of NumPy's format (.npy), a row for each line in order. Word vectors give the mean of the
+    Writes a float32 array in NumPy's format (.npy), one row per line, in order. Word vectors give the mean of the
     vectors of a line's known words, translators and masked language models the features of their encoder, language
     models their features after each token, classifiers and taggers those of their reader. A line without a known word
-    has zeros. With --ray, a corpus is read, whose results are Parquet files with the column `vector`.
+    has zeros. With --ray, the vectors of a corpus are written to Parquet files, in the column `vector`.
 
     Examples:
 
@@ -113,7 +113,7 @@ def neighbours(
 ) -> None:
     """Print the words nearest to a word, by the cosine of their vectors.
 
-    The words are those of the run's vocabulary; of a vocabulary of subwords, the pieces that are whole words.
+    The words are those of the run's vocabulary; with a vocabulary of subwords, the pieces that are whole words.
 
     Examples:
 

@@ -39,14 +39,14 @@ def improve(
     device: Device = "auto",
     quiet: Quiet = False,
 ) -> None:
-    """Improve a translator with synthetic pairs, as far as its validation data says so.
+    """Improve a translator with synthetic pairs, judged by its validation data.
 
     RUN translates its training sources and text in the source language; a reverse model translates the training targets
     and text in the target language. A candidate with the recipe of RUN learns from the real and the synthetic pairs. It
     is kept if its BLEU on the validation data is significantly higher. Then the next round starts from it.
 
     All files are in the folder OUT.improve; after an interruption, the same command continues. The exit code is 0 if
-    OUT is better than RUN, and 3 if nothing improved it: then there is no OUT. A phrase-based RUN needs text in the
+    OUT is better than RUN, and 3 if nothing improved RUN: then there is no OUT. A phrase-based RUN needs text in the
     target language only, which its language model reads.
 
     Examples:
@@ -56,7 +56,7 @@ def improve(
       heed improve runs/en-de --mono-tgt news.de --reverse runs/de-en --out runs/better
     """
     if distributed().world_size > 1:
-        raise UsageError("improve runs in one process.")
+        raise UsageError("heed improve runs in one process: start it without torchrun.")
     minutes = parse_minutes(max_time) if max_time else None
     compute = Compute(threads=threads, device=device)
 

@@ -1,4 +1,4 @@
-"""`heed learn`: train a translator on corrections, and keep the result only if it is better."""
+"""`heed learn`: train a translator on corrections, and say whether the result is better."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ def learn(
     device: Device = "auto",
     quiet: Quiet = False,
 ) -> None:
-    """Train a translator on corrections, and keep the result only if it is better.
+    """Train a translator on corrections, and say whether the result is better.
 
     Learns from the approved translations of a memory, mixed with the run's own training data, into a new run folder.
-    Then both models translate corrections that were kept apart, and the validation data. The exit code is 0 if the new
-    model is better on the former and not worse on the latter, and 3 if not. For a run with tags, corrections have the
-    tag of its validation data.
+    Then both models translate corrections that were kept apart, and the validation data. The new folder stays in either
+    case. The exit code is 0 if the new model is better on the former and not worse on the latter, and 3 if not. For a
+    run with tags, corrections get the tag of its validation data.
 
     Example:
 
@@ -54,7 +54,7 @@ def learn(
     from heed.run import Run
 
     if distributed().world_size > 1:
-        raise UsageError("learn runs in one process.")
+        raise UsageError("heed learn runs in one process: start it without torchrun.")
     folder, arguments = _run_of(words)
     run = Run(folder)
     run.predictor.require("distill")

@@ -171,7 +171,7 @@ def _open(path: Path, src_lang: str, tgt_lang: str, create: bool = False) -> Tra
     from heed.memory.store import TranslationMemory
 
     if bool(src_lang) != bool(tgt_lang):
-        raise UsageError("--src-lang and --tgt-lang are given together.")
+        raise UsageError("give both --src-lang and --tgt-lang, or neither.")
     return TranslationMemory(path, (src_lang, tgt_lang) if src_lang else None, create)
 
 

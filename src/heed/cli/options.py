@@ -23,7 +23,7 @@ Device = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")]
 FloatKind = Literal["float32", "bfloat16"]
 Precision = Annotated[
     Literal["float32", "bfloat16", "int8"],
-    typer.Option(help="float32, bfloat16; on a CPU int8 (for beam 1).", metavar="KIND"),
+    typer.Option(help="float32 or bfloat16; on a CPU also int8 (for beam 1).", metavar="KIND"),
 ]
 Seed = Annotated[int | None, typer.Option(help="Seed of the random numbers.", min=0)]
 OnBadBytes = Literal["strict", "replace"]
@@ -31,9 +31,9 @@ BadBytes = Annotated[OnBadBytes, typer.Option("--errors", help="Invalid UTF-8: s
 SrcColumn = Annotated[str | None, typer.Option(help="Source column of a table (number or name).")]
 TgtColumn = Annotated[str | None, typer.Option(help="Target column of a table (number or name).")]
 TokenColumn = Annotated[str | None, typer.Option(help="Token column of a CoNLL file (number or name).")]
-TagColumn = Annotated[str | None, typer.Option(help="Tag column (default: the last; of CoNLL-U upos).")]
-MarkColumn = Annotated[str | None, typer.Option(help="Column of marks, a further input.")]
-Tag = Annotated[str | None, typer.Option(help="Tag before each source (of a tagged run).")]
+TagColumn = Annotated[str | None, typer.Option(help="Tag column (default: the last; in CoNLL-U, upos).")]
+MarkColumn = Annotated[str | None, typer.Option(help="Column of marks, an additional input.")]
+Tag = Annotated[str | None, typer.Option(help="Tag to put before each source (for a tagged run).")]
 Glossary = Annotated[Path | None, typer.Option(help="TSV of source terms and their required translations.")]
 Ensemble = Annotated[list[Path] | None, typer.Option(metavar="RUN", help="Add a run to the ensemble.")]
 Engine = Annotated[

@@ -23,10 +23,10 @@ def predict(
     *,
     run: RunFolder,
     probabilities: Annotated[
-        bool, typer.Option("--probabilities", help="A tab and the probability after each answer.")
+        bool, typer.Option("--probabilities", help="Print a tab and the probability after each answer.")
     ] = False,
     top: Annotated[int, typer.Option(help="Number of answers to each line, the likeliest first.", min=1)] = 1,
-    images: Annotated[Path | None, typer.Option(help="Captions of these images: a file, a folder or a .tar.")] = None,
+    images: Annotated[Path | None, typer.Option(help="Caption these images: a file, a folder or a .tar.")] = None,
     json_lines: Json = False,
     input_as: Annotated[
         Literal["auto", "conll", "text"],
@@ -45,10 +45,10 @@ def predict(
     """Predict an answer to each line of stdin, or to each image.
 
     An answer is what the run was trained for, such as a label. Several answers to a line (--top) are separated by tabs.
-    Taggers read CoNLL files, to whose rows they add a column of tags, or plain sentences. The texts of a pair, and a
+    Taggers read plain sentences, or CoNLL files, to whose rows they add a column of tags. The texts of a pair, and a
     question and the text with its answer, are separated by a tab. With --table, the rows of a table are printed with
-    columns for the answers and their probabilities. The name of an image and a tab come before its captions.
-    With --ray, a corpus is read, whose results are Parquet files with the column `prediction`.
+    columns for the answers and their probabilities. The name of an image and a tab come before its captions. With
+    --ray, the answers to a corpus are written to Parquet files, in the column `prediction`.
 
     Examples:
 

@@ -40,7 +40,9 @@ class LimitFlags:
     """Limits on requests."""
 
     rate: Annotated[int, typer.Option(help="Requests per minute and client (0: unlimited).", min=0)] = 0
-    queue: Annotated[int, typer.Option(help="Maximum of requests, and of waiting sentences.", min=1, max=4096)] = 256
+    queue: Annotated[
+        int, typer.Option(help="Maximum number of requests, and of waiting sentences.", min=1, max=4096)
+    ] = 256
     timeout: Annotated[float, typer.Option(help="Maximum seconds for a request.", min=0.1)] = 60.0
     max_characters: Annotated[int, typer.Option(help="Maximum characters of a request.", min=1, max=1_000_000)] = 10_000
 
@@ -48,8 +50,8 @@ class LimitFlags:
 def serve(*, runs: Runs, server: ServerFlags, limits: LimitFlags, compute: Compute, quiet: Quiet = False) -> None:
     """Serve runs over HTTP.
 
-    Offers LibreTranslate's API, OpenAI's completions and embeddings, heed's own API, and a web page. After a SIGUSR1, a
-    running server looks at the run folders again and serves those that have changed, without losing a request.
+    Offers LibreTranslate's API, OpenAI's completions and embeddings, heed's own API, and a web page. On SIGUSR1, a
+    running server looks at the run folders again and loads those that have changed, without losing a request.
 
     Example:
 
@@ -70,7 +72,7 @@ def serve(*, runs: Runs, server: ServerFlags, limits: LimitFlags, compute: Compu
         if error.name not in REQUIRED:
             raise
         raise UsageError(
-            f"heed serve needs {error.name}, which is not installed. Install it, or heed with its extra [serve]."
+            f"heed serve needs {error.name}, which is not installed: pip install 'heed[serve]'."
         ) from error
     from heed.memory.shared import SharedMemory
     from heed.serve.auth import ApiKeys

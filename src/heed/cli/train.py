@@ -80,7 +80,7 @@ class DataFlags:
         list[str] | None, typer.Option(metavar="C", help="Column of the texts; twice for pairs.")
     ] = None
     label_column: Annotated[str | None, typer.Option(metavar="C", help="Column of the labels.")] = None
-    label_separator: Annotated[str | None, typer.Option(help="Between several labels in a cell.")] = None
+    label_separator: Annotated[str | None, typer.Option(help="Separator of several labels in a cell.")] = None
     errors: Annotated[OnBadBytes | None, typer.Option(help="Invalid UTF-8: stop, or read it as U+FFFD.")] = None
 
     def keys(self, recipe: Path | None) -> dict[str, Any]:
@@ -126,7 +126,7 @@ class RunFlags:
         Path | None, typer.Option(metavar="RUN", help="With --init-parts encoder: a backward language model (ELMo).")
     ] = None  # fmt: skip
     made_for: Annotated[
-        Literal["argos", "marian"] | None, typer.Option("--for", help="Choose settings that this export can hold.")
+        Literal["argos", "marian"] | None, typer.Option("--for", help="Choose settings that this format supports.")
     ] = None  # fmt: skip
     tokenizer_of: Annotated[Path | None, typer.Option(metavar="RUN", help="Use this run's tokenizers.")] = None
     resume: Annotated[Path | None, typer.Option(metavar="RUN", help="Continue this run; may set new limits.")] = None

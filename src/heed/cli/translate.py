@@ -47,7 +47,7 @@ class SearchFlags(BeamFlags):
         None
     )
     nbest: Annotated[int | None, typer.Option(help="Hypotheses for each line, in Moses' format.", min=1)] = None
-    diversity: Annotated[float | None, typer.Option(help="With --nbest: how much they differ.", min=0)] = None
+    diversity: Annotated[float | None, typer.Option(help="With --nbest: how much the hypotheses differ.", min=0)] = None
     mbr: Annotated[Measure | None, typer.Option(help="Minimum Bayes risk over --beam (20) candidates.")] = None
     sample: Annotated[bool, typer.Option("--sample", help="Sample instead of beam search.")] = False
     temperature: Annotated[float | None, typer.Option(help="With --sample: below 1 is sharper.")] = None
@@ -56,7 +56,9 @@ class SearchFlags(BeamFlags):
     no_guard: Annotated[bool, typer.Option("--no-guard", help="Skip the checks for loops, copies, odd lengths.")] = (
         False
     )
-    batch_size: Annotated[int | None, typer.Option(help="Lines translated together (8 times as many on a GPU); affects the speed.", min=1)] = None
+    batch_size: Annotated[
+        int | None, typer.Option(help="Lines translated together (8 times as many on a GPU); affects the speed.", min=1)
+    ] = None
     seed: Seed = None
 
     def keys(self) -> dict[str, Any]:
@@ -108,10 +110,12 @@ def load_translator(run: Path, combination: CombinationFlags, compute: Compute, 
 class OutputFlags:
     """The format of the output."""
 
-    scores: Annotated[bool, typer.Option("--scores", help="Log-probability and a tab before each line.")] = False
-    alignment: Annotated[bool, typer.Option("--alignment", help="Word links (0-0 1-2) and a tab before each line.")] = (
+    scores: Annotated[bool, typer.Option("--scores", help="Print the log-probability and a tab before each line.")] = (
         False
     )
+    alignment: Annotated[
+        bool, typer.Option("--alignment", help="Print word links (0-0 1-2) and a tab before each line.")
+    ] = False
     paragraphs: Annotated[bool, typer.Option("--paragraphs", help="Split each line into sentences.")] = False
     json_lines: Json = False
 
@@ -130,10 +134,10 @@ def translate(
 ) -> None:
     """Translate stdin to stdout, line by line.
 
-    Each line is translated as it comes, in order. --nbest prints `line ||| text ||| logprob= -1.23 ||| score` for each
-    hypothesis. --paragraphs restores the white space between sentences. Any key of [decoding] in the run's recipe.toml
-    is an option too: --decoding.max_ratio=1.5. With --ray, a corpus is translated into Parquet files, which get the
-    column `translation`.
+    Each line is translated as it arrives, in order. --nbest prints `line ||| text ||| logprob= -1.23 ||| score` for
+    each hypothesis. --paragraphs restores the white space between sentences. Any key of [decoding] in the run's
+    recipe.toml is an option too: --decoding.max_ratio=1.5. With --ray, a corpus is translated into Parquet files, which
+    get the column `translation`.
 
     Examples:
 
@@ -299,8 +303,8 @@ def _warn_about_placeholders(lines: Sequence[str], quiet: bool) -> None:
         number, text = len({line for line, _ in found}), found[0][1]
         lines_have = f"{number:,} line{'s have' if number > 1 else ' has'}"
         warn(
-            f"{lines_have} placeholders or addresses such as {text[:40]}, which a translation of lines may damage. "
-            "heed translate-file keeps them, in a .txt file, too.", quiet,
+            f"{lines_have} placeholders or addresses such as {text[:40]}, which translating line by line may "
+            "damage. heed translate-file keeps them, also in a .txt file.", quiet,
         )  # fmt: skip
 
 

@@ -248,7 +248,7 @@ def _with_results(table: Any, columns: Sequence[str], compute: Compute, part: Pa
     order = pyarrow.array([places.get(at) for at in range(table.num_rows)], pyarrow.int64())
     for name, values in results.items():
         if name in table.column_names:
-            raise UsageError(f"{part.path} has a column {name!r} already, which the results are called. Rename it.")
+            raise UsageError(f"{part.path} already has a column {name!r}, which is the name of the results. Rename it.")
         table = table.append_column(name, values.take(order))
     return table
 

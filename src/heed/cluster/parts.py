@@ -85,7 +85,7 @@ class Part:
     def require_rows(self, number: int) -> None:
         """Raise DataError unless so many rows were read."""
         if number != self.num_rows:
-            raise DataError(f"{self.path} has changed while it was read. Name another --output and begin again.")
+            raise DataError(f"{self.path} changed while it was being read. Name another --output and begin again.")
 
 
 def input_files(patterns: Sequence[str], column: str | None, quiet: bool = False) -> tuple[list[InputFile], str]:

@@ -119,7 +119,10 @@ def open_pairs(
         first = next(read_lines(path, errors), "").split("\t")
         columns = find_columns(with_languages_of(pairs, replace(pairs, pairs=path), errors), first, f"{path}:1")
         if fields not in (None, (columns.src, columns.tgt)):
-            raise DataError(f"{path}: other columns than those of {paths[0]} have the source and the target.")
+            raise DataError(
+                f"{path}: the source and the target are in other columns than in {paths[0]}. Use the same ones in "
+                "all files."
+            )
         fields = columns.src, columns.tgt
         if columns.are_named:
             headed.add(str(path))

@@ -115,9 +115,11 @@ def require_same(header: Header, run: Run) -> None:
 def _decode(predictor: Predictor, header: Header, payload: bytes, on_tokens: OnTokens) -> bytes:
     reads_lines = _reads_lines(predictor.run)
     if reads_lines == (header.lengths is not None):
-        raise DataError("the header of the compressed file belongs to another kind of model.")
+        raise DataError(
+            "the header of the compressed file belongs to another kind of model. Use the run that compressed it."
+        )
     if header.num_lines + sum(header.lengths or ()) > header.num_bytes:
-        raise DataError("the header of the compressed file declares more tokens than its text can have.")
+        raise DataError("the compressed file is damaged: its header declares more tokens than its text can have.")
     lengths = (0,) * header.num_lines if header.lengths is None else header.lengths
     side = _Side(Decoder(payload), reads_lines, header.num_bytes)
     rows = [_Row(side, length) for length in lengths]

@@ -375,6 +375,8 @@ class Schema:
             case "array":
                 most = f", of length {node['maxItems']} or less" if "maxItems" in node else ""
                 return [f"a list, each item {self._describe(node['items'])}{most}"]
+            case "null":  # not given
+                return []
             case kind:
                 word = "a path" if node.get("format") == "path" else _PLAIN.get(str(kind), "anything")
                 return [word + _bounds(node)]

@@ -135,7 +135,9 @@ def require_intact(folder: Path) -> None:
     """Raise DataError for a converted model whose files are not those that were written. It is not used then."""
     conversion = Conversion.read(folder)
     if conversion is None or not conversion.is_intact(folder):
-        raise DataError(f"{folder} is damaged and not used. Delete it; translating works without it, but starts later.")
+        raise DataError(
+            f"{folder} is damaged and not used. Delete it; translating works without it, but starts more slowly."
+        )
 
 
 def describe(folder: Path, weights: Path, vocabularies: Sequence[Vocabulary], num_positions: int) -> Conversion:

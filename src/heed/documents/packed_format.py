@@ -157,5 +157,5 @@ class PackedFormat(FileFormat):
     def _package(self, data: bytes, name: str, most: int) -> ZipPackage:
         package = ZipPackage(data, name, most)
         if not self._mains(package):
-            raise DataError(f"{name}: a package without the part that its suffix asks for. Check the suffix.")
+            raise DataError(f"{name}: the package lacks the part that its suffix requires. Check the suffix.")
         return package

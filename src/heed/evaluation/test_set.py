@@ -23,7 +23,7 @@ class HeldOut:
     files: tuple[str, ...]
     """Names of the files, without folders: reports are shared."""
     rows: Sequence[Row]
-    to_exchange: str = "Exchange the two sides."
+    to_exchange: str = "Swap the two sides."
     """Advice if source and reference are exchanged."""
     unit: Literal["line", "pair", "sentence", "question", "image"] = "line"
     """Name of a row: a line of each file, a pair in a file of pairs, a sentence of tagged words, a question, or an

@@ -48,7 +48,10 @@ def evaluate_similarity(path: Path, predictors: Sequence[Predictor], errors: Err
     cosines = np.stack([_cosines(predictor, [words for words, _ in pairs]) for predictor in predictors])
     known = np.isfinite(cosines).all(axis=0)
     if known.sum() < 3:
-        raise DataError(f"{path}: {_names(predictors)} know the words of only {known.sum()} of {len(pairs):,} pairs.")
+        raise DataError(
+            f"{path}: {_names(predictors)} know the words of only {known.sum()} of {len(pairs):,} pairs; at least 3 "
+            "are needed."
+        )
     judged, cosines = np.array([value for _, value in pairs])[known], cosines[:, known]
     draws = resampled_spearman(judged, cosines, INTERVALS)
     signature = f"pairs:{known.sum()}/{len(pairs)}|bs:{INTERVALS}|seed:{SEED}"

@@ -140,8 +140,8 @@ def verify(run: Run, program: Program, format: str) -> Findings:
         facts["equal_outputs"] = 1 - len(differing) / len(pairs_of_texts)
         if facts["equal_outputs"] < FEWEST_EQUAL:
             raise DataError(
-                f"{program.name} writes only {facts['equal_outputs']:.1%} of the outputs as heed does: "
-                f"{differing[0][0]!r:.80} in place of {differing[0][1]!r:.80}. The export was not kept."
+                f"only {facts['equal_outputs']:.1%} of the outputs of {program.name} equal heed's; the first that "
+                f"differs is {differing[0][0]!r:.80} instead of {differing[0][1]!r:.80}. The export was not kept."
             )
     if has_references:
         own_texts = [text for text, _ in outputs(run, lines, run.recipe.decoding)]

@@ -88,7 +88,7 @@ def _attention(
         read([ids[row] for row in rows], trace)
         layers = {name.removesuffix(".self"): each[0] for name, each in trace.weights.items() if name.endswith(".self")}
         if not layers:
-            raise UsageError("the model has no self-attention.")
+            raise UsageError("the model has no self-attention: name a run with a Transformer.")
         names = [f"{name} head {head}" for name, weights in layers.items() for head in range(weights.shape[1])]
         weights = torch.cat([*layers.values()], dim=1).float().cpu().numpy()
         found = []

@@ -216,7 +216,7 @@ class Predictor:
         raise self._cannot("extract")
 
     def explain(self, text: str) -> Explanation:
-        """What the answer to an input rests on."""
+        """What the answer to an input is based on."""
         raise self._cannot("explain")
 
     def attend(self, text: str) -> tuple[AttendedSentence, ...]:
@@ -302,7 +302,7 @@ class Predictor:
         return Neighbourhood(words, self.word_vectors(words))
 
     def word_vectors(self, words: Sequence[str]) -> NDArray[np.float32]:
-        """Return the vectors [N, D] of words, each as it is after a blank: subwords at the begin of a text differ."""
+        """Return the vectors [N, D] of words, as they are after a blank: subwords at the beginning of a text differ."""
         return self.embed([f" {word}" for word in words])
 
     def neighbours(self, query: str, top: int = 10) -> list[tuple[str, float]]:

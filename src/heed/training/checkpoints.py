@@ -255,7 +255,7 @@ def warn_about_arithmetic(checkpoint: Checkpoint, device: torch.device, precisio
         )  # fmt: skip
     changed = [f"{name} was {then[name]}, is {now.get(name, 'none')}" for name in then if then[name] != now.get(name)]
     if changed:
-        warn(f"numbers may differ in their last bits from an uninterrupted training: {', '.join(changed)}.", quiet)
+        warn(f"numbers may differ in their last bits from an uninterrupted run: {', '.join(changed)}.", quiet)
 
 
 def optimizer_tensors(optimizer: torch.optim.Optimizer, names: list[str]) -> dict[str, Tensor]:
@@ -304,11 +304,17 @@ def stream_state(
     if not tensors:
         return None
     if (saved := int(tensors.get(NUM_STREAMS, torch.tensor(0)))) != num_streams:
-        raise UsageError(f"the checkpoint has {saved} streams, the recipe training.num_streams = {num_streams}.")
+        raise UsageError(
+            f"the checkpoint has {saved} streams, the recipe training.num_streams = {num_streams}. Undo the change of "
+            "recipe.toml."
+        )
     try:
         state: State = with_tensors(model.start(None, num_streams), tensors, device)
     except KeyError as error:
-        raise UsageError(f"the checkpoint's streams belong to another model: their state has no {error}.") from error
+        raise UsageError(
+            f"the checkpoint's streams belong to another model: their state has no {error}. Undo any change of the "
+            "[model] table of recipe.toml."
+        ) from error
     if ranks.world_size == 1:
         return state
     each = num_streams // ranks.world_size

@@ -375,7 +375,8 @@ class Trainer:
             if checkpoint.average.keys() != master.keys():
                 raise UsageError(
                     "the checkpoint has no average of the weights: training.average was not "
-                    f'"{self.config.average}" when it was written.'
+                    f'"{self.config.average}" when it was written. Undo the change of recipe.toml, or start a new run '
+                    f"from these weights with --init {self.folder}."
                 )
             self.average.load(checkpoint.average, checkpoint.progress.average_updates)
         elif self.config.average == "last":

@@ -19,7 +19,7 @@ _REASONS = {
     404: "Not found.",
     408: "The body did not arrive in time.",
     413: "The body is too large.",
-    421: "The server has another name than the header Host.",
+    421: "The Host header does not name this server.",
     429: "Too many requests from this client.",
     500: "The server failed to handle the request.",
     503: "The server is busy; retry after the number of seconds in Retry-After.",

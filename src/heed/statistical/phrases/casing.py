@@ -31,7 +31,7 @@ class SentenceCase:
     spells: Ints
     """[V]: 1 for the byte of a space, 2 for other bytes that unknown words are spelled by, otherwise 0."""
     outer_bounds: Ints
-    """[2 V + 1]: the forms at the begin of a sentence in `outer_ids`, as they are and capitalised for each word."""
+    """[2 V + 1]: the forms at the beginning of a sentence in `outer_ids`, as they are and capitalised for each word."""
     outer_ids: Ints
 
     @classmethod

@@ -167,7 +167,7 @@ class Forms(Config):
     def _check(self) -> Self:
         for key in (*self.words, *self.endings):
             if key.count(" ") != max(0, len(self.by) - 1):
-                raise ValueError(f"forms of {self.class_}: {key!r} has not one value for each feature of by")
+                raise ValueError(f"forms of {self.class_}: {key!r} does not have one value for each feature in by")
         return self
 
 

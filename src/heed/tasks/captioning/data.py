@@ -52,7 +52,7 @@ class CaptioningData(DataConfig):
     caption_column: str = ""
     """Column of the caption; empty: caption, text, sentence or description."""
     split_column: str = ""
-    """Column of the part: train, dev or test, which is not read; empty: split, if there is one."""
+    """Column of the part: train, dev or test (test is not read); empty: split, if there is one."""
     image_size: int = Field(default=64, ge=2 * PATCH, le=512, multiple_of=PATCH)
     """Pixels of each side of the square that an image is scaled to."""
     max_shift: int = Field(default=8, ge=0, le=64)

@@ -46,5 +46,5 @@ class HeadConfig(Config):
     dropout: float = Field(default=0.5, ge=0, lt=1)
     """Dropout of that vector."""
     linear: bool = True
-    """Also fit a linear model over n-grams, and answer with whatever is best on validation data: it, the neural one, or
-    both together."""
+    """Also fit a linear model over n-grams, and answer with whatever is best on validation data: the linear model, the
+    neural reader, or both together."""

@@ -52,7 +52,7 @@ def choose_masked_language_model(stats: CorpusStats, machine: Machine, given: Ma
         "model.d_ff": (4 * d_model, "four times d_model"),
         "model.num_heads": (num_heads(d_model), "heads of about 64 features"),
         "model.num_layers": (size.num_layers, text),
-        "model.positions": ("interleaved", "sinusoidal ones, with which short trainings learn sooner (measured)"),
+        "model.positions": ("interleaved", "sinusoidal: short runs learn sooner with them (measured)"),
         "model.norm": ("pre", "learns at a higher rate and without a long warm-up"),
         "model.dropout": (size.dropout, "each epoch masks other pieces, so little more is needed"),
         "training.tokens_per_batch": (batch, "of which 15 % are predicted"),

@@ -22,9 +22,9 @@ class TagData(DataConfig):
     token_column: int | str | None = None
     """Column of the tokens, by number from 1 or by name; not given: the first one that does not count them."""
     tag_column: int | str | None = None
-    """Column of the tags; not given: the last one, of CoNLL-U upos."""
+    """Column of the tags; not given: the last one, or upos in CoNLL-U."""
     mark_column: int | str | None = None
-    """Column of marks on tokens, a further input, such as the predicate whose arguments are tagged; not given: none."""
+    """Column of marks, an additional input, such as the predicate whose arguments are tagged; not given: none."""
     scheme: Literal["file", "iob2", "iobes"] = "file"
     """How the model writes spans: as in the file (IOB1 as IOB2), or in this scheme. Outputs are as in the file."""
     lower_case: bool = False

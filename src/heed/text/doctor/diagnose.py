@@ -43,7 +43,7 @@ def diagnose(
     pair_filter: PairFilterConfig | None = None,
     languages: tuple[str, str] = ("", ""),
     in_one_file: bool = False,
-    to_exchange: str = "Exchange the two sides.",
+    to_exchange: str = "Swap the two sides.",
 ) -> Diagnosis:
     """Examine sentence pairs; each iterable is read once. A DataError that one raises becomes a finding.
 

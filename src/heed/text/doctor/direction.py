@@ -44,7 +44,7 @@ def partly_exchanged(src: LineScan, tgt: LineScan) -> Iterator[Finding]:
     first_words = [_common_first_word([line for part in parts for line in lines[part]]) for parts in (odd, others)]
     if all(first_words) and first_words[0] != first_words[1]:
         message = (
-            f"In {len(odd)} of {num_parts} parts of the data, the two sides are exchanged. There the sources start "
+            f"In {len(odd)} of {num_parts} parts of the data, the two sides are swapped. There the sources start "
             f"with {first_words[0]}, elsewhere with {first_words[1]}."
         )
         advice = (
@@ -56,10 +56,10 @@ def partly_exchanged(src: LineScan, tgt: LineScan) -> Iterator[Finding]:
         return
     severity = grade(len(odd) / num_parts, Thresholds.stop_exchanged, 0.0)
     message = (
-        f"From about line {odd[0].start * src.sample.step + 1:,} on, the two sides seem to be exchanged, judging by "
+        f"From about line {odd[0].start * src.sample.step + 1:,} on, the two sides seem to be swapped, judging by "
         f"their letters, in {len(odd)} of {num_parts} parts of the data."
     )
-    advice = "Look at the pairs there, and exchange the sides that are the wrong way round."
+    advice = "Look at the pairs there, and swap the sides that are the wrong way round."
     yield Finding("partly-swapped", severity, len(odd), num_parts, message, advice)
 
 
@@ -86,13 +86,13 @@ def how_to_exchange(files: CorpusFiles, languages: tuple[str, str] = ("", ""), e
     src_lang, tgt_lang = languages
     if files.pairs is None:
         others = f", or give --src-lang {tgt_lang} --tgt-lang {src_lang}" if src_lang and tgt_lang else ""
-        return f"Exchange the two sides{others}."
+        return f"Swap the two sides{others}."
     if files.record_format == "tmx":
-        return "The languages are exchanged in the file: correct xml:lang of its units, or export it again."
+        return "The languages are swapped in the file: correct xml:lang of its units, or export it again."
     is_table = files.record_format in ("tsv", "csv")
     src, tgt = column_numbers(files, errors) if is_table else files.fields
     flags = f" --src-lang {src_lang}" * bool(src_lang) + f" --tgt-lang {tgt_lang}" * bool(tgt_lang)
-    return f"Exchange the columns: --src-column {tgt} --tgt-column {src}{flags}."
+    return f"Swap the columns: --src-column {tgt} --tgt-column {src}{flags}."
 
 
 def how_to_exchange_part(files: CorpusFiles, errors: Errors = "strict") -> str:
@@ -103,12 +103,12 @@ def how_to_exchange_part(files: CorpusFiles, errors: Errors = "strict") -> str:
     """
     direction = " Only if it is meant as the other direction, set its src_lang and tgt_lang instead."
     if files.pairs is None:
-        return f"Exchange src and tgt of this part.{direction}"
+        return f"Swap src and tgt of this part.{direction}"
     if files.record_format == "tmx":
         return how_to_exchange(files)
     if files.record_format not in ("tsv", "csv"):
-        return f"Exchange the texts of the two fields in the file of this part.{direction}"
-    advice = "Exchange the texts of the two columns in the file of this part, but not the headings."
+        return f"Swap the texts of the two fields in the file of this part.{direction}"
+    advice = "Swap the texts of the two columns in the file of this part, but not the headings."
     return advice if any(column_languages(files, errors).values()) else f"{advice}{direction}"
 
 

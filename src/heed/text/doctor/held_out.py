@@ -117,7 +117,7 @@ class HeldOutPairs:
         crossed = are_crossed(own_src, own_tgt, other_src, other_tgt)
         if crossed and similarity(other_src, other_tgt) < Thresholds.same_language:
             message = f"The {self.name} source looks like the training target, and the target like the source."
-            advice = f"Exchange the two sides of the {self.name} data or of the training data, whichever are wrong."
+            advice = f"Swap the two sides of the {self.name} data or of the training data, whichever are wrong."
             yield Finding("swapped", "stop", total, total, message, advice)
 
 

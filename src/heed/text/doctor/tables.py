@@ -39,7 +39,9 @@ REPEATED = Check(
     "duplicate", "repeat an earlier text with the same label", "Check why: one of each is enough.", warn=0.2
 )
 CONTRADICTORY = Check(
-    "contradictory", "repeat an earlier text with another label", "Decide for one: a model can only learn the mean."
+    "contradictory",
+    "repeat an earlier text with another label",
+    "Decide on one label: a model can only learn the mean.",
 )
 
 
