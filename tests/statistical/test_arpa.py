@@ -108,7 +108,7 @@ def written_plainly(model: BackoffModel, pieces: list[str]) -> str:
     return text + "\n\\end\\\n"
 
 
-ODD = [0.0, -0.0, -1e-30, -1e-8, -23.0258509, -23.02585, -23.02586, -23.025, -1e9, -100.5, 1e-9, 0.5, 31.25, 12345.5, -np.inf]
+ODD = [0.0, -0.0, -1e-30, -1e-8, -23.025, -23.02585, -23.02586, -100.5, -1e9, 1e-9, 0.5, 31.25, 12345.5, -np.inf]
 """Natural logarithms near the limits of what is spelled in two halves, and far outside."""
 
 
