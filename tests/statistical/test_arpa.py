@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,9 @@ from statistical.ngram_texts import model_of_words, pieces_of, scored, words_of
 from statistical.test_estimation import FIXTURES, SMOOTHINGS, table
 
 from heed.core.errors import DataError, MissingInputError, StorageError
+from heed.statistical import arpa
 from heed.statistical.arpa import read_arpa, write_arpa
+from heed.statistical.backoff import BackoffModel
 
 SMALL = """\
 \\data\\
@@ -79,6 +82,52 @@ def test_the_format_is_what_lmplz_writes(tmp_path: Path) -> None:
     assert text[5].startswith("0\t<s>\t-")
     assert text[-3:] == ["", "\\end\\", ""]
     assert [line.count("\t") for line in text if "\t" in line] == [2] * 5 + [1] * 3
+
+
+def spelled(value: float) -> str:
+    """A natural logarithm as the file has it."""
+    value = float(value) / math.log(10)
+    return "-99" if not math.isfinite(value) else f"{value:.7f}" if value else "0"
+
+
+def written_plainly(model: BackoffModel, pieces: list[str]) -> str:
+    """The file of a model of which all words but padding are listed, one line at a time."""
+    starts, text = model.level_starts, "\\data\\\n"
+    for n, size in enumerate(model.num_ngrams, start=1):
+        text += f"ngram {n}={size - (n == 1)}\n"
+    for n in range(1, model.order + 1):
+        text += f"\n\\{n}-grams:\n"
+        for node in range(starts[n] + (n == 1), starts[n + 1]):
+            words, place = [], node
+            while place:
+                words.append(pieces[model.words[place - 1]])
+                place = model.parents[place - 1]
+            log_prob = 0.0 if node == BOS + 1 else model.log_probs_of[node - 1]
+            weight = [spelled(model.backoffs[node])] if n < model.order else []
+            text += "\t".join([spelled(log_prob), " ".join(reversed(words)), *weight]) + "\n"
+    return text + "\n\\end\\\n"
+
+
+ODD = [0.0, -0.0, -1e-30, -1e-8, -23.025, -23.02585, -23.02586, -100.5, -1e9, 1e-9, 0.5, 31.25, 12345.5, -np.inf]
+"""Natural logarithms near the limits of what is spelled in two halves, and far outside."""
+
+
+@pytest.mark.parametrize("block", [1, 7, 8192])
+@pytest.mark.parametrize("order", [1, 2, 3])
+def test_a_file_has_the_bytes_of_one_written_line_by_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, order: int, block: int
+) -> None:
+    words = ["a", "1234567", "12345678", "é" * 4, "word" * 9, "日本語" * 7, "x" * 1000, "\u2028", "\ufeff"]
+    rng = np.random.default_rng(order)
+    model, ids = model_of_words([rng.choice(words, 6).tolist() for _ in range(60)], order)
+    log_probs, backoffs = model.log_probs_of.copy(), model.backoffs.copy()
+    log_probs[3::5] = rng.choice([odd for odd in ODD if odd > -np.inf or order > 1], len(log_probs[3::5]))
+    backoffs[1::3] = rng.choice(ODD, len(backoffs[1::3]))
+    log_probs[1:] = np.where(rng.random(len(log_probs) - 1) < 0.2, -9.9999999 * math.log(10), log_probs[1:])
+    model = replace(model, log_probs_of=log_probs, backoffs=backoffs)
+    monkeypatch.setattr(arpa, "_BLOCK", block)
+    write_arpa(tmp_path / "model.arpa", model, pieces_of(ids))
+    assert (tmp_path / "model.arpa").read_bytes() == written_plainly(model, pieces_of(ids)).encode()
 
 
 def test_a_suffix_may_be_missing(tmp_path: Path) -> None:

@@ -59,6 +59,26 @@ def test_the_size_of_the_chunks_changes_nothing(sentences: list[list[int]], orde
     assert whole.num_tokens == in_parts.num_tokens
 
 
+@given(texts.filter(bool), st.integers(2, 5))
+def test_keys_too_large_to_be_sorted_with_their_positions_give_the_same_counts(
+    sentences: list[list[int]], order: int
+) -> None:
+    usual = counts_of(sentences, order)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ngram_counts, "_BITS", 0)
+        other = counts_of(sentences, order)
+    for a, b in zip(usual.levels, other.levels, strict=True):
+        for name in ("parents", "words", "suffixes", "counts"):
+            np.testing.assert_array_equal(getattr(a, name), getattr(b, name))
+
+
+def test_the_largest_keys_that_fit_are_sorted_with_their_positions() -> None:
+    for bits in (60, 61, 62, 63):  # of the largest key; three keys need two bits for their positions
+        keys = np.array([(1 << bits) - 1, 0, (1 << bits) - 2])
+        ordered, order = ngram_counts._sorted(keys.copy())
+        assert (ordered.tolist(), order.tolist()) == (sorted(keys.tolist()), [1, 2, 0])
+
+
 def test_the_first_occurrence_of_each_word_is_recorded() -> None:
     counts = counts_of([[B, A], [A, B]], 1)
     seen = {BOS: 0, B: 1, A: 2, EOS: 3}

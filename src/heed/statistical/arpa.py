@@ -17,9 +17,9 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Sequence
-from functools import partial
+from functools import cache, partial
 from io import TextIOWrapper
-from itertools import compress, islice, repeat
+from itertools import islice, repeat
 from pathlib import Path
 from typing import IO, NamedTuple, NoReturn
 
@@ -28,6 +28,7 @@ import numpy as np
 from heed.core.errors import DataError
 from heed.core.files import atomic_write, storage_errors
 from heed.statistical.backoff import BackoffModel
+from heed.statistical.byte_columns import Column, Texts, joined
 from heed.statistical.predictor import Bools, Floats, Ints
 from heed.text.archives import MAX_LINE_BYTES, open_bytes, shown_name
 from heed.text.vocabulary import SPECIAL_PIECES, Vocabulary
@@ -35,6 +36,10 @@ from heed.text.vocabulary import SPECIAL_PIECES, Vocabulary
 _NEVER = "-99"
 """log10 of a probability of 0 in this format."""
 _LN10 = math.log(10)
+_HALF = 10_000
+"""The numbers of four digits."""
+_BLOCK = 8192
+"""Lines that are written at once: their columns fit into the processor's cache."""
 _SIZE = re.compile(r"[ \t]*\d{1,15}[ \t]*", re.ASCII)
 """A number of n-grams in the header, of which nobody has more."""
 _BLANKS = frozenset(" \t\r\n\0")
@@ -47,27 +52,28 @@ def write_arpa(path: str | Path, model: BackoffModel, pieces: Sequence[str]) -> 
             f"the piece {odd[0]!r} contains white space, which separates words in an ARPA file. Only a model of words "
             "(or of pieces without white space) can be written."
         )
-    with storage_errors("write the ARPA file", path=Path(path)), atomic_write(path, "w") as file:
+    with storage_errors("write the ARPA file", path=Path(path)), atomic_write(path) as file:
         _write(file, model, pieces)
 
 
-def _write(file: IO[str], model: BackoffModel, pieces: Sequence[str]) -> None:
+def _write(file: IO[bytes], model: BackoffModel, pieces: Sequence[str]) -> None:
     bounds = model.level_starts
-    listed = _listed(model)
-    sizes = [int(listed.sum()), *model.num_ngrams[1:]]
-    file.write("\\data\\\n" + "".join(f"ngram {n}={size}\n" for n, size in enumerate(sizes, start=1)))
-    ngrams: list[str] = []
+    listed = np.flatnonzero(_listed(model)) + 1
+    sizes = [len(listed), *model.num_ngrams[1:]]
+    header = "".join(f"ngram {n}={size}\n" for n, size in enumerate(sizes, start=1))
+    file.write(b"\\data\\\n" + header.encode())
+    words = [piece.encode() for piece in pieces]
+    begun, ended = (Texts.of([word + end for word in words]) for end in (b" ", b"\t"))
     for n in range(1, model.order + 1):
-        nodes = np.arange(bounds[n], bounds[n + 1])
-        words = [pieces[word] for word in model.words[nodes - 1].tolist()]
-        if n > 1:
-            above = (model.parents[nodes - 1] - bounds[n - 1]).tolist()
-            words = [f"{ngrams[place]} {word}" for place, word in zip(above, words, strict=True)]
-        file.write(f"\n\\{n}-grams:\n")
-        lines = map("\t".join, zip(*_columns(model, n, nodes, words), strict=True))
-        file.writelines(f"{line}\n" for line in (compress(lines, listed) if n == 1 else lines))
-        ngrams = words
-    file.write("\n\\end\\\n")
+        if n == model.order:
+            ended = Texts.of([word + b"\n" for word in words])
+        file.write(f"\n\\{n}-grams:\n".encode())
+        nodes = listed if n == 1 else np.arange(bounds[n], bounds[n + 1])
+        for first in range(0, len(nodes), _BLOCK):
+            block = nodes[first : first + _BLOCK]
+            ngrams = [Column(ended if k == n else begun, ids) for k, ids in enumerate(_words(model, n, block), start=1)]
+            file.write(joined(_columns(model, n, block, ngrams)))
+    file.write(b"\n\\end\\\n")
 
 
 def _listed(model: BackoffModel) -> Bools:
@@ -79,31 +85,48 @@ def _listed(model: BackoffModel) -> Bools:
     return listed
 
 
-def _columns(model: BackoffModel, n: int, nodes: Ints, ngrams: list[str]) -> list[list[str]]:
+def _words(model: BackoffModel, n: int, nodes: Ints) -> list[Ints]:
+    """The first, second, ... word of n-grams."""
+    words = []
+    for _ in range(n):
+        words.append(model.words[nodes - 1].astype(np.int64))
+        nodes = model.parents[nodes - 1]
+    return words[::-1]
+
+
+def _columns(model: BackoffModel, n: int, nodes: Ints, ngrams: list[Column]) -> list[Column]:
     """Probabilities, n-grams and, except for the longest, back-off weights."""
     log_probs = model.log_probs_of[nodes - 1].astype(np.float64) / _LN10
     if n == 1:
-        log_probs[model.bos_id] = 0.0  # as lmplz writes it; begin of sentence is never predicted
-    weights = [] if n == model.order else [_spelled(model.backoffs[nodes].astype(np.float64) / _LN10)]
-    return [_spelled(log_probs), ngrams, *weights]
+        log_probs[nodes == model.bos_id + 1] = 0.0  # as lmplz writes it; begin of sentence is never predicted
+    columns = [*_numbers(log_probs, b"\t"), *ngrams]
+    if n < model.order:
+        columns += _numbers(model.backoffs[nodes].astype(np.float64) / _LN10, b"\n")
+    return columns
 
 
-def _spelled(values: Floats) -> list[str]:
-    """Numbers with seven decimals; those like `-1.2345678` are formatted all at once."""
+def _numbers(values: Floats, end: bytes) -> list[Column]:
+    """Numbers with seven decimals, each with `end` after it; those like `-1.2345678` are looked up in two halves."""
+    first_halves, second_halves = _halves(end)
     plain = (values < 0) & (values > -9.9999999)
     units = np.rint(np.where(plain, -values, 0) * 1e7).astype(np.int64)
-    letters = np.zeros((len(values), 10), dtype=np.uint32)
-    letters[:, 0], letters[:, 2] = ord("-"), ord(".")
-    for column in (9, 8, 7, 6, 5, 4, 3, 1):
-        units, digits = np.divmod(units, 10)
-        letters[:, column] = digits + ord("0")
-    texts: list[str] = letters.view("<U10").ravel().tolist()
-    for place in np.flatnonzero(~plain).tolist():
-        value = float(values[place])
-        texts[place] = f"{value:.7f}" if value else "0"
-        if not math.isfinite(value):
-            texts[place] = _NEVER
-    return texts
+    first = units // _HALF
+    second = units - first * _HALF
+    second[~plain] = _HALF
+    first[values == 0], first[~np.isfinite(values)] = _HALF, _HALF + 1
+    others = np.flatnonzero(~plain & np.isfinite(values) & (values != 0))
+    if len(others):
+        first[others] = np.arange(len(others)) + _HALF + 2
+        first_halves += Texts.of([f"{value:.7f}".encode() for value in values[others].tolist()])
+    return [Column(first_halves, first), Column(second_halves, second)]
+
+
+@cache
+def _halves(end: bytes) -> tuple[Texts, Texts]:
+    """`-0.000` to `-9.999`, then 0 and the logarithm of 0; `0000` to `9999` and nothing, each with `end` after it."""
+    first = [b"-%d.%03d" % divmod(number, 1000) for number in range(_HALF)]
+    second = [b"%04d" % number + end for number in range(_HALF)]
+    return Texts.of([*first, b"0", _NEVER.encode()]), Texts.of([*second, end])
 
 
 class Arpa(NamedTuple):

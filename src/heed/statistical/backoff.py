@@ -41,8 +41,8 @@ class BackoffModel(Predictor):
 
     @classmethod
     def of_levels(
-        cls, parents: Sequence[Ints], words: Sequence[Ints], log_probs: Sequence[Floats], backoffs: Sequence[Floats],
-        bos_id: int, eos_id: int,
+        cls, parents: Sequence[Ints], words: Sequence[Ints], log_probs: Sequence[NDArray[np.floating]],
+        backoffs: Sequence[NDArray[np.floating]], bos_id: int, eos_id: int,
     ) -> BackoffModel:  # fmt: skip
         """From the n-grams of each length, sorted by `parents` (positions in the level below) and then by word.
 
@@ -51,10 +51,10 @@ class BackoffModel(Predictor):
         sizes = [1, *map(len, words[:-1])]
         children = [np.bincount(up, minlength=size) for up, size in zip(parents, sizes, strict=True)]
         return cls(
-            np.concatenate(words).astype(np.int32),
+            np.concatenate(words, dtype=np.int32, casting="same_kind"),
             starts(np.concatenate(children)) + 1,
-            np.concatenate(log_probs).astype(np.float32),
-            np.concatenate([np.zeros(1), *backoffs]).astype(np.float32),
+            np.concatenate(log_probs, dtype=np.float32, casting="same_kind"),
+            np.concatenate([np.zeros(1), *backoffs], dtype=np.float32, casting="same_kind"),
             bos_id,
             eos_id,
         )

@@ -179,12 +179,14 @@ def _additive(counts: NgramCounts, config: SmoothingConfig, predictable: Bools, 
 def _model(counts: NgramCounts, levels: list[_Estimates], kept: list[Bools]) -> BackoffModel:
     """The tree of the kept n-grams; all prefixes and suffixes of a kept n-gram are kept."""
     parents, words, log_probs, backoffs = [], [], [], []
-    places = np.zeros(1, dtype=np.int64)  # position of each n-gram of the level below among the kept ones
-    contexts = np.ones(1, dtype=np.bool_)
+    places: Ints | None = None  # position of each n-gram of the level below among the kept ones, if some are not kept
+    contexts: Bools | slice = slice(None)
     for level, estimates, keep in zip(counts.levels, levels, kept, strict=True):
-        parents.append(places[level.parents[keep]])
-        words.append(level.words[keep])
-        log_probs.append(np.minimum(log(estimates.probabilities[keep]), 0))
-        backoffs.append(log(estimates.backoffs[contexts]))
-        places, contexts = np.cumsum(keep) - 1, keep
+        chosen = slice(None) if keep.all() else keep  # a slice copies nothing
+        above = level.parents[chosen]
+        parents.append(above if places is None else places[above])
+        words.append(level.words[chosen])
+        log_probs.append(np.minimum(log(estimates.probabilities[chosen]), 0).astype(np.float32))
+        backoffs.append(log(estimates.backoffs[contexts]).astype(np.float32))
+        places, contexts = None if chosen is not keep else np.cumsum(keep) - 1, chosen
     return BackoffModel.of_levels(parents, words, log_probs, backoffs[1:], counts.bos_id, counts.eos_id)

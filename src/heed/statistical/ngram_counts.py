@@ -20,6 +20,8 @@ from heed.statistical.predictor import Bools, Ints
 _CHUNK = 200_000
 """Sentences counted at once: memory grows with the number of different n-grams, not with the text."""
 NEVER = np.iinfo(np.int64).max
+_BITS = 63
+"""Bits of a positive number."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,26 +141,60 @@ def _words(stream: Ints, vocab_size: int) -> Level:
 
 def _longer(parents: Ints, words: Ints, suffixes: Ints, vocab_size: int) -> tuple[Level, Ints]:
     """The level of the n-grams that end at these tokens, and the position of each token's n-gram in it."""
-    keys = parents * vocab_size + words
-    order = np.argsort(keys)
-    ordered = keys[order]
+    keys, places, counts = _distinct(parents * vocab_size + words)
+    suffixes_of = np.empty(len(keys), dtype=np.int64)
+    suffixes_of[places] = suffixes
+    return Level(keys // vocab_size, keys % vocab_size, suffixes_of, counts), places
+
+
+def _distinct(keys: Ints) -> tuple[Ints, Ints, Ints]:
+    """The different keys in ascending order, the position of each key among them, and how often each occurs.
+
+    The array given is used as working memory.
+    """
+    ordered, order = _sorted(keys)
     new = np.ones(len(keys), dtype=np.bool_)
     np.not_equal(ordered[1:], ordered[:-1], out=new[1:])
     firsts = np.flatnonzero(new)
-    places = np.empty(len(keys), dtype=np.int64)
-    places[order] = np.cumsum(new) - 1
-    chosen = order[firsts]
-    counts = np.diff(np.append(firsts, len(keys)))
-    return Level(parents[chosen], words[chosen], suffixes[chosen], counts), places
+    different, counts = ordered[firsts], np.diff(np.append(firsts, len(keys)))
+    places = ordered
+    del firsts
+    places[order] = np.cumsum(new)
+    places -= 1
+    return different, places, counts
+
+
+def _sorted(keys: Ints) -> tuple[Ints, Ints]:
+    """The keys in ascending order, and the position of each before; the order of equal keys is not defined."""
+    bits = len(keys).bit_length()
+    if int(keys.max(initial=0)).bit_length() + bits > _BITS:
+        order = np.argsort(keys)
+        return keys[order], order
+    keys <<= bits  # sorting numbers takes a fraction of the time of sorting their positions
+    keys |= np.arange(len(keys))
+    keys.sort()
+    ordered = keys >> bits
+    keys &= (1 << bits) - 1
+    return ordered, keys
 
 
 def _merged(a: Level, a_below: Ints, b: Level, b_below: Ints, vocab_size: int) -> tuple[Level, Ints, Ints]:
     """The n-grams of both levels, and the positions of those of each; `a_below`, `b_below`: of the levels below."""
     a_keys, b_keys = a_below[a.parents] * vocab_size + a.words, b_below[b.parents] * vocab_size + b.words
-    keys = np.union1d(a_keys, b_keys)
-    a_places, b_places = np.searchsorted(keys, a_keys), np.searchsorted(keys, b_keys)
+    keys, a_places, b_places = _united(a_keys, b_keys)
     suffixes, counts = np.empty(len(keys), dtype=np.int64), np.zeros(len(keys), dtype=np.int64)
     for places, level, below in ((a_places, a, a_below), (b_places, b, b_below)):
         suffixes[places] = below[level.suffixes]
         counts[places] += level.counts
     return Level(keys // vocab_size, keys % vocab_size, suffixes, counts), a_places, b_places
+
+
+def _united(a: Ints, b: Ints) -> tuple[Ints, Ints, Ints]:
+    """All keys of two ascending arrays in ascending order, and the positions of those of each."""
+    places = np.searchsorted(a, b)
+    new = np.ones(len(b), dtype=np.bool_)
+    inside = np.flatnonzero(places < len(a))
+    new[inside] = a[places[inside]] != b[inside]
+    keys = np.insert(a, places[new], b[new])
+    before = np.cumsum(np.bincount(places[new], minlength=len(a)))[: len(a)]
+    return keys, np.arange(len(a)) + before, places + np.cumsum(new) - new
