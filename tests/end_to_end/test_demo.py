@@ -20,7 +20,7 @@ def test_the_demo_trains_scores_and_translates(tmp_path: Path, capsys: pytest.Ca
     assert all(sentence in lines for sentence in SENTENCES)
     assert sum(line.startswith("  → ") for line in lines) == len(SENTENCES)
     recipe = Run(tmp_path / "demo").recipe
-    assert recipe.data.synthetic and (recipe.training.max_steps, recipe.training.max_minutes) == (3, 5.0)
+    assert recipe.data.synthetic and (recipe.training.max_steps, recipe.training.max_minutes) == (3, 3.0)
     assert "synthetic" in (tmp_path / "demo" / "report.md").read_text(encoding="utf-8")
 
 

@@ -12,7 +12,7 @@ from heed.cli.options import Device, Quiet, Threads, use_threads
 from heed.cli.train import TrainingFlags, finish
 from heed.core.progress import message
 
-MINUTES = 5.0
+MINUTES = 3.0
 """Time limit of the training."""
 SENTENCES = (
     "Because Anna was tired, she did not tidy up the kitchen.",
@@ -36,7 +36,7 @@ def demo(
 ) -> None:
     """Train a small English-German translator on a synthetic corpus, evaluate it and translate a few sentences.
 
-    The training ends after five minutes, unless --max-time sets another limit.
+    The training ends after three minutes, unless --max-time sets another limit.
 
     Examples:
 
@@ -69,7 +69,8 @@ def demo(
         "data.synthetic": True, "tokenizer.vocab_size": 2000, "tokenizer.joint": True,
         "model.kind": "transformer", "model.d_model": 128, "model.d_ff": 512, "model.num_heads": 4,
         "model.num_encoder_layers": 2, "model.num_decoder_layers": 2, "model.dropout": 0.1, "model.norm": "pre",
-        "training.lr": 4e-3, "training.warmup_steps": 200, "training.tokens_per_batch": 2048,
+        "training.optimizer": "muon", "training.lr": 6.5e-3, "training.warmup_steps": 200,
+        "training.tokens_per_batch": 2048,
         "training.max_minutes": MINUTES, **training.keys(),
     }  # fmt: skip
     finish(out, execute(Planner(Document(), keys, options).plan(), options), quiet)
