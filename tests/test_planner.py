@@ -237,8 +237,11 @@ ADAM = ("adam", 4e-3, 800)
 
 @pytest.mark.parametrize(
     ("updates", "chosen"),
-    [(100, ("muon", 6.5e-3, 100)), (1200, ("muon", 6.5e-3, 100)), (1201, ("muon", 6.5e-3, 300)),
-     (2500, ("muon", 6.5e-3, 300)), (2600, ("adam", 4e-3, 400)), (3300, ADAM)],
+    [
+        (100, ("muon", 6.5e-3, 25)), (300, ("muon", 6.5e-3, 50)), (400, ("muon", 6.5e-3, 100)),
+        (1200, ("muon", 6.5e-3, 100)), (1201, ("muon", 6.5e-3, 300)), (2500, ("muon", 6.5e-3, 300)),
+        (2600, ("adam", 4e-3, 400)), (3300, ADAM),
+    ],
 )  # fmt: skip
 def test_the_schedule_of_a_translator_fits_the_time_limit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, updates: int, chosen: tuple[str, float, int]
@@ -255,6 +258,10 @@ def test_without_a_limit_of_the_user_the_schedule_is_the_default(
 ) -> None:
     monkeypatch.setattr(planner, "estimate_training", lambda plan: pytest.fail("not needed"))
     assert schedule(plan_for(tmp_path, pair_keys(tmp_path))) == ADAM
+    assert schedule(plan_for(tmp_path, pair_keys(tmp_path, training__max_minutes=0.0))) == ADAM
+    given = {"training__optimizer": "adam", "training__lr": 0.1, "training__warmup_steps": 7}
+    plan = plan_for(tmp_path, pair_keys(tmp_path, training__max_minutes=1.0, **given))
+    assert schedule(plan) == ("adam", 0.1, 7)
 
 
 @pytest.mark.parametrize(
@@ -262,6 +269,7 @@ def test_without_a_limit_of_the_user_the_schedule_is_the_default(
     [
         ({"training__optimizer": "adam"}, ("adam", 4e-3, 200)),
         ({"training__lr": 0.001}, ("adam", 0.001, 200)),
+        ({"training__schedule": "linear"}, ("adam", 4e-3, 200)),
         ({"training__warmup_steps": 700}, ("adam", 4e-3, 700)),
         ({"model__d_model": 256}, ("adam", 2e-3, 200)),
         ({"model__kind": "encoder_decoder"}, ("adam", 4e-3, 200)),

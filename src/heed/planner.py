@@ -121,14 +121,14 @@ class Planner:
 
     def _with_fitting_schedule(self, plan: Plan) -> Plan:
         """Choose the schedule for the updates that the user's time limit allows, around the keys that were given."""
-        if "training.max_minutes" not in self.overrides:
+        free = {key for key in SCHEDULE if key not in self.overrides}
+        if self.init is not None or "training.schedule" in self.overrides or plan.machine.num_processes > 1:
+            free &= {WARM_UP} & plan.reasons.keys()
+        if not free or not self.overrides.get("training.max_minutes"):
             return plan
         estimate = estimate_training(plan)
         if estimate is None:
             return plan
-        free = {key for key in SCHEDULE if key not in self.overrides}
-        if self.init is not None:
-            free &= {WARM_UP} & plan.reasons.keys()
         chosen = task_type(plan.recipe.task).schedule_for(plan.recipe, estimate.num_updates, free)
         values = {key.removeprefix("training."): value for key, (value, _) in chosen.items()}
         training = plan.recipe.training.model_copy(update=values)

@@ -83,6 +83,15 @@ def test_a_verb_imports_no_other_verb() -> None:
     assert result.stdout.splitlines()[-1] == "verbs: info"
 
 
+def test_an_error_of_a_verbs_module_is_not_an_unknown_verb(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(name: str) -> None:
+        raise KeyError("HOME")
+
+    monkeypatch.setattr("heed.cli.main.command_of", fail)
+    result = call("info", "run")
+    assert (result.code, result.err.splitlines()[0]) == (1, "error: KeyError: 'HOME'")
+
+
 def test_the_version_names_heed_python_and_torch() -> None:
     result = call("--version")
     assert result.code == 0

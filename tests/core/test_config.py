@@ -455,6 +455,15 @@ def test_a_field_has_the_docstring_of_the_nearest_class_that_gives_it_one() -> N
     ]
 
 
+def test_a_class_inside_a_function_and_a_field_with_an_alias_have_their_docstrings() -> None:
+    class Inner(Config):
+        kind_: int = Field(1, alias="kind")
+        """Of what kind
+it is."""
+
+    assert [(key.key, key.docstring) for key in keys(Inner)] == [("kind", "Of what kind\nit is.")]
+
+
 def test_a_class_without_source_has_no_docstrings() -> None:
     names = {"Config": Config, "__name__": "nowhere"}
     exec("class Typed(Config):\n    a: int = 1\n    'Never found.'\n", names)

@@ -23,7 +23,7 @@ from subword_nmt.segment_char_ngrams import segment_char_ngrams
 from tokenizer_kinds import KINDS
 from tokenizers import pre_tokenizers
 
-from heed.core.config import field_docstrings
+from heed.core import config
 from heed.core.errors import DataError, MissingInputError, UsageError
 from heed.decoding.sentences import most_tokens
 from heed.text.tokenizers import TOKENIZERS, Tokenizer, TokenizerConfig, load_tokenizer, save, train_tokenizer
@@ -547,4 +547,4 @@ def test_the_fingerprint_of_a_vocabulary_depends_on_the_order_and_borders_of_pie
 
 
 def test_every_setting_is_documented() -> None:
-    assert set(field_docstrings(TokenizerConfig)) == set(TokenizerConfig.model_fields)
+    assert all(key.docstring for key in config.keys(TokenizerConfig))

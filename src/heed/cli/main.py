@@ -45,7 +45,7 @@ WITH_RECIPE_KEYS = {"train", "distill", "learn", "translate", "translate-file"}
 
 @cache
 def command_of(name: str) -> Any:
-    """The command of a verb, read from the signature of its function. Raises KeyError for an unknown verb."""
+    """The command of a verb, read from the signature of its function."""
     module = import_module(f"heed.cli.{MODULES[name]}")
     verb = getattr(module, FUNCTIONS.get(name, name.replace("-", "_")))
     if isinstance(verb, typer.Typer):
@@ -60,6 +60,13 @@ class LazyCommands(Mapping[str, Any]):
 
     def __getitem__(self, name: str) -> Any:
         return command_of(name)
+
+    def __contains__(self, name: object) -> bool:
+        return name in MODULES
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """The command; `default` for an unknown verb. A KeyError of its module is not caught."""
+        return command_of(name) if name in MODULES else default
 
     def __iter__(self) -> Iterator[str]:
         return iter(MODULES)

@@ -16,13 +16,12 @@ import difflib
 import inspect
 import json
 import re
-import textwrap
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
-from typing import Any, NamedTuple, TypeVar, Union, cast, get_args, get_origin
+from typing import Any, NamedTuple, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, GetJsonSchemaHandler, ValidationError, ValidationInfo
 from pydantic_core import CoreSchema, ErrorDetails, PydanticKnownError, core_schema
@@ -62,30 +61,33 @@ class Config(BaseModel):
         """
         described = handler(schema)
         properties = handler.resolve_ref_schema(described).get("properties", {})
-        for name, docstring in field_docstrings(cls).items():
-            properties[name].setdefault("description", docstring)
+        for name, field in cls.model_fields.items():
+            docstrings = (_own_docstrings(base).get(name) for base in cls.__mro__ if issubclass(base, Config))
+            if docstring := next(filter(None, docstrings), None):
+                properties[field.alias or name].setdefault("description", docstring)
         return described
 
 
 @cache
-def field_docstrings(config: type[Config]) -> Mapping[str, str]:
-    """The docstring of each field of a Config class that has one, by the field's name, from the source of its classes.
+def _own_docstrings(config: type[Config]) -> Mapping[str, str]:
+    """The docstrings of the fields that a class itself declares, from its source.
 
-    A class without a file, such as one typed at a prompt, has none.
+    A class whose source cannot be read, such as one typed at a prompt, has none.
     """
-    docstrings: dict[str, str] = {}
-    for base in reversed(config.__mro__):
-        if not issubclass(base, Config):
-            continue
-        try:
-            [tree] = ast.parse(textwrap.dedent(inspect.getsource(base))).body
-        except (OSError, TypeError):
-            continue
-        for field, after in pairwise(cast(ast.ClassDef, tree).body):
-            match field, after:
-                case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
-                    docstrings[name] = inspect.cleandoc(text)
-    return {name: text for name, text in docstrings.items() if name in config.model_fields}
+    if config is Config:
+        return {}
+    try:
+        source = inspect.getsource(config)
+        [tree] = ast.parse(source if source.startswith("class") else f"if True:\n{source}").body
+    except (OSError, TypeError, SyntaxError, ValueError):
+        return {}
+    declared = next(node for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
+    docstrings = {}
+    for field, after in pairwise(declared.body):
+        match field, after:
+            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
+                docstrings[name] = inspect.cleandoc(text)
+    return docstrings
 
 
 C = TypeVar("C", bound=Config)

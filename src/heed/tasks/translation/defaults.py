@@ -69,8 +69,9 @@ CPU_SIZES = (
 RATES = ((128, 4e-3, 800), (256, 2e-3, 400), (1 << 62, 7e-4, 4000))
 """Largest width, peak learning rate, and warm-up updates. 2e-3 for 256 was compared with 1e-3 on 7,239 pairs ("Batch
 size with 7,239 pairs"); the others were not compared."""
-FEW_UPDATES, FAST_RATE = 2500, 6.5e-3
-"""Most updates for which Muon is better in equal time, and its peak rate ("Short trainings")."""
+FEW_UPDATES, FEWEST_COMPARED, FAST_RATE = 2500, 277, 6.5e-3
+"""Most updates for which Muon is better in equal time, the fewest that were compared, and Muon's peak rate ("Short
+trainings")."""
 FAST_WARM_UPS = ((1200, 100), (FEW_UPDATES, 300))
 """Warm-up updates of Muon, for at most so many updates."""
 FEWEST_VALIDATIONS, PATIENT_UPDATES = 10, 2000
@@ -146,11 +147,13 @@ def choose_schedule(recipe: Any, num_updates: float, free: Collection[str]) -> C
     is_compared = model.kind == "transformer" and model.d_model <= RATES[0][0] and training.parallel == "data"
     if num_updates > FEW_UPDATES or not is_compared or not all(key in free for key in SCHEDULE):
         return shorter_warm_up(training.warmup_steps, num_updates, free)
-    why = f"better than Adam in so short a time: about {num_updates:,.0f} updates (measured)"
+    why = f"better than Adam in so few updates: about {num_updates:,.0f}"
+    steps = next(steps for most, steps in FAST_WARM_UPS if num_updates <= most)
     return {
-        "training.optimizer": ("muon", why),
+        "training.optimizer": ("muon", f"{why} (measured)" if num_updates >= FEWEST_COMPARED else why),
         "training.lr": (FAST_RATE, "peak, after the warm-up"),
-        WARM_UP: (next(steps for most, steps in FAST_WARM_UPS if num_updates <= most), "updates"),
+        WARM_UP: (steps, "updates"),
+        **shorter_warm_up(steps, num_updates, free),
     }
 
 
