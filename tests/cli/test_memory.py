@@ -69,5 +69,5 @@ def test_mistakes_are_refused(memory: Path, tmp_path: Path) -> None:
     result = call("memory", "export", memory, "--out", tmp_path / "out.docx")
     assert (result.code, "a .tmx or a .tsv file" in result.err) == (2, True)
     result = call("memory", "find", memory, "x", "--src-lang", "en")
-    assert (result.code, "given together" in result.err) == (2, True)
+    assert (result.code, "give both --src-lang and --tgt-lang" in result.err) == (2, True)
     assert call("memory", "find", tmp_path / "none", "x").code == 66
