@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, final
 
 import pytest
 from hypothesis import given
@@ -436,6 +436,7 @@ class Work(Config):
     """Its data."""
 
 
+@final
 class Wide(Transformer):
     width: int = 8
     """Features of each position.

@@ -10,23 +10,20 @@ from the JSON schema of the Config class, so tables whose class is chosen at run
 
 from __future__ import annotations
 
-import ast
 import copy
 import difflib
-import inspect
 import json
 import re
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from itertools import pairwise
 from typing import Any, NamedTuple, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, GetJsonSchemaHandler, ValidationError, ValidationInfo
 from pydantic_core import CoreSchema, ErrorDetails, PydanticKnownError, core_schema
 
 from heed.core.errors import UsageError
+from heed.core.field_docstrings import field_docstrings
 from heed.core.toml import Document, KeyPath, dotted, parse_overrides, read_toml, show
 
 __all__ = [
@@ -62,32 +59,10 @@ class Config(BaseModel):
         described = handler(schema)
         properties = handler.resolve_ref_schema(described).get("properties", {})
         for name, field in cls.model_fields.items():
-            docstrings = (_own_docstrings(base).get(name) for base in cls.__mro__ if issubclass(base, Config))
+            docstrings = (field_docstrings(base).get(name) for base in cls.__mro__[: cls.__mro__.index(Config)])
             if docstring := next(filter(None, docstrings), None):
                 properties[field.alias or name].setdefault("description", docstring)
         return described
-
-
-@cache
-def _own_docstrings(config: type[Config]) -> Mapping[str, str]:
-    """The docstrings of the fields that a class itself declares, from its source.
-
-    A class whose source cannot be read, such as one typed at a prompt, has none.
-    """
-    if config is Config:
-        return {}
-    try:
-        source = inspect.getsource(config)
-        [tree] = ast.parse(source if source.startswith("class") else f"if True:\n{source}").body
-    except (OSError, TypeError, SyntaxError, ValueError):
-        return {}
-    declared = next(node for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
-    docstrings = {}
-    for field, after in pairwise(declared.body):
-        match field, after:
-            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
-                docstrings[name] = inspect.cleandoc(text)
-    return docstrings
 
 
 C = TypeVar("C", bound=Config)
