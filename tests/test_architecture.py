@@ -8,7 +8,9 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from importlib.util import resolve_name
 from pathlib import Path
@@ -81,10 +83,9 @@ def module_name(path: Path) -> str:
 MODULES = {module_name(path): path for path in sorted((SRC / "heed").rglob("*.py"))}
 
 
-def imports_of(path: Path, module: str) -> Iterator[tuple[int, str]]:
+def imports_of(nodes: Iterable[ast.AST], package: str) -> Iterator[tuple[int, str]]:
     """Line and full name of everything that a file imports; a name inside a module counts as that module."""
-    package = module if path.name == "__init__.py" else module.rpartition(".")[0]
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in nodes:
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -92,6 +93,62 @@ def imports_of(path: Path, module: str) -> Iterator[tuple[int, str]]:
             for alias in node.names:
                 inner = f"{origin}.{alias.name}"
                 yield node.lineno, inner if inner in MODULES else origin
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What the tests below ask about a module."""
+
+    imports: list[tuple[int, str]]
+    isinstance_of_models: set[str]
+    openings: set[str]
+    clocks: set[str]
+    imports_from_time: bool
+    strings: set[str]
+    reads_json: bool
+
+
+@cache
+def facts() -> dict[str, Facts]:
+    """Each module is parsed once for all tests of a process, and its tree is not kept."""
+    return {module: facts_of(module, path) for module, path in MODULES.items()}
+
+
+def facts_of(module: str, path: Path) -> Facts:
+    """Parse one module."""
+    nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+    package = module if path.name == "__init__.py" else module.rpartition(".")[0]
+    attributes = [node for node in nodes if isinstance(node, ast.Attribute)]
+    return Facts(
+        imports=list(imports_of(nodes, package)),
+        isinstance_of_models=isinstance_of_models(nodes),
+        openings=openings(nodes),
+        clocks={ast.unparse(node) for node in attributes if node.attr in CLOCK_METHODS} & WALL_CLOCK,
+        imports_from_time=any(isinstance(node, ast.ImportFrom) and node.module == "time" for node in nodes),
+        strings=strings_of(nodes),
+        reads_json=any(node.attr in ("load", "loads") and ast.unparse(node.value) == "json" for node in attributes),
+    )
+
+
+def isinstance_of_models(nodes: list[ast.AST]) -> set[str]:
+    """Classes of `heed.models` that a file imports and asks for with `isinstance`."""
+    imports = [node for node in nodes if isinstance(node, ast.ImportFrom)]
+    models = {alias.name for node in imports if inside(node.module or "", "heed.models") for alias in node.names}
+    asked = {
+        name.id
+        for call in nodes
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "isinstance"
+        for name in ast.walk(call.args[1])
+        if isinstance(name, ast.Name)
+    }
+    return models & asked
+
+
+def strings_of(nodes: list[ast.AST]) -> set[str]:
+    """The string constants of a file, without docstrings."""
+    docstrings = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+    constants = (node.value for node in nodes if isinstance(node, ast.Constant) and id(node) not in docstrings)
+    return {value for value in constants if isinstance(value, str)}
 
 
 def top(module: str) -> str:
@@ -129,9 +186,9 @@ def objection(importer: str, imported: str) -> str | None:
 
 def test_every_import_runs_upward_in_the_table() -> None:
     wrong = [
-        f"{path.relative_to(SRC)}:{line}: {imported}: {reason}"
-        for module, path in MODULES.items()
-        for line, imported in imports_of(path, module)
+        f"{MODULES[module].relative_to(SRC)}:{line}: {imported}: {reason}"
+        for module, found in facts().items()
+        for line, imported in found.imports
         if (reason := objection(module, imported))
     ]
     assert not wrong, "\n" + "\n".join(wrong)
@@ -142,7 +199,7 @@ def test_every_package_and_module_is_in_the_table() -> None:
 
 
 def test_no_module_imports_itself_through_others() -> None:
-    graph = {module: {name for _, name in imports_of(path, module)} for module, path in MODULES.items()}
+    graph = {module: {name for _, name in found.imports} for module, found in facts().items()}
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
@@ -151,23 +208,12 @@ def test_no_module_imports_itself_through_others() -> None:
 
 def test_no_module_asks_for_the_class_of_a_model() -> None:
     """A model declares what others need to know of it. Exports to `transformers` read the config of their one model."""
-    wrong = []
-    for module, path in MODULES.items():
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
-        models = {a.name for node in imports if inside(node.module or "", "heed.models") for a in node.names}
-        asked = {
-            name.id
-            for call in ast.walk(tree)
-            if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "isinstance"
-            for name in ast.walk(call.args[1])
-            if isinstance(name, ast.Name)
-        }
-        wrong += [
-            f"{module}: {name}"
-            for name in sorted(models & asked)
-            if module not in ("heed.export.gpt2", "heed.export.bert", "heed.export.marian", "heed.export.onnx")
-        ]
+    exports = ("heed.export.gpt2", "heed.export.bert", "heed.export.marian", "heed.export.onnx")
+    wrong = {
+        module: found.isinstance_of_models
+        for module, found in facts().items()
+        if found.isinstance_of_models and module not in exports
+    }
     assert not wrong
 
 
@@ -258,11 +304,17 @@ OPENERS = {
 }  # fmt: skip
 
 
-def openings(tree: ast.AST) -> set[str]:
+OPENING_METHODS = {name.rpartition(".")[2] for name in OPENING}
+
+
+def openings(nodes: Iterable[ast.AST]) -> set[str]:
     """The calls of OPENING in a file, but for classes' and RunFiles' own methods of such a name."""
     found = set()
-    for node in ast.walk(tree):
+    for node in nodes:
         if not isinstance(node, ast.Call):
+            continue
+        called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", None)
+        if called not in OPENING_METHODS:
             continue
         name = ast.unparse(node.func)
         owner, _, method = name.rpartition(".")
@@ -275,7 +327,7 @@ def openings(tree: ast.AST) -> set[str]:
 
 def test_files_of_run_folders_are_opened_in_one_way_alone() -> None:
     """A new call of this kind belongs into RunFiles, or into the table with the reason why it does not."""
-    found = {module: openings(ast.parse(path.read_text(encoding="utf-8"))) for module, path in MODULES.items()}
+    found = {module: known.openings for module, known in facts().items()}
     unknown = {
         module: sorted(calls - OPENERS.get(module, {}).keys())
         for module, calls in found.items()
@@ -304,10 +356,11 @@ def test_files_of_run_folders_are_opened_in_one_way_alone() -> None:
     ],
 )
 def test_openings_are_told_from_other_calls(code: str, found: set[str]) -> None:
-    assert openings(ast.parse(code)) == found
+    assert openings(ast.walk(ast.parse(code))) == found
 
 
 WALL_CLOCK = {"time.time", "time.time_ns", "time.gmtime", "time.localtime", "datetime.now", "datetime.utcnow"}
+CLOCK_METHODS = {name.rpartition(".")[2] for name in WALL_CLOCK}
 DATED = {
     "heed.serve.telemetry": {"time.gmtime"},  # lines of the log
     "heed.serve.apis.openai": {"time.time"},  # a field of OpenAI's answers
@@ -318,15 +371,9 @@ DATED = {
 
 
 def test_time_is_measured_by_clocks_that_are_never_set_back() -> None:
-    found: dict[str, set[str]] = {}
-    for module, path in MODULES.items():
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        calls = {ast.unparse(node) for node in ast.walk(tree) if isinstance(node, ast.Attribute)} & WALL_CLOCK
-        assert not any(isinstance(node, ast.ImportFrom) and node.module == "time" for node in ast.walk(tree)), (
-            f"{module} imports from time: call time.monotonic() by its whole name"
-        )
-        if calls:
-            found[module] = calls
+    partly = [module for module, known in facts().items() if known.imports_from_time]
+    assert not partly, "import time, and call time.monotonic() by its whole name"
+    found = {module: known.clocks for module, known in facts().items() if known.clocks}
     assert found == DATED
 
 
@@ -360,7 +407,7 @@ def test_all_forms_of_imports_are_found(tmp_path: Path) -> None:
     lines = ["import a.b as c", "def f():", "    from heed import core", "    from .errors import X"]
     file = tmp_path / "example.py"
     file.write_text("\n".join(lines), encoding="utf-8")
-    assert list(imports_of(file, "heed.core.example")) == [(1, "a.b"), (3, "heed.core"), (4, "heed.core.errors")]
+    assert facts_of("heed.core.example", file).imports == [(1, "a.b"), (3, "heed.core"), (4, "heed.core.errors")]
 
 
 @pytest.mark.parametrize(
@@ -406,15 +453,8 @@ NAMED_ELSEWHERE = {
 def test_no_module_outside_names_a_task_or_a_kind_of_model() -> None:
     """Code that treats a task or a model differently asks it for a fact, and never compares its name."""
     keys = {*TASKS, *MODELS}
-    named = set()
-    for module, path in MODULES.items():
-        if top(module) in ("tasks", "tasks.member", "models"):
-            continue
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-        strings = (node for node in ast.walk(tree) if isinstance(node, ast.Constant) and id(node) not in docstrings)
-        if any(isinstance(node.value, str) and node.value in keys for node in strings):
-            named.add(module)
+    inside_tasks = ("tasks", "tasks.member", "models")
+    named = {module for module, known in facts().items() if known.strings & keys and top(module) not in inside_tasks}
     assert named == NAMED_ELSEWHERE.keys()
 
 
@@ -423,9 +463,5 @@ JSON_READERS = {"heed.core.json_text": "the one way", "heed.serve.bodies": "limi
 
 def test_json_is_read_by_the_function_whose_errors_are_known() -> None:
     """`json.loads` raises RecursionError, too, which a reader of files from elsewhere must not forget."""
-    readers = set()
-    for module, path in MODULES.items():
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Attribute) and node.attr in ("load", "loads") and ast.unparse(node.value) == "json":
-                readers.add(module)
+    readers = {module for module, known in facts().items() if known.reads_json}
     assert readers == JSON_READERS.keys()
