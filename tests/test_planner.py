@@ -67,6 +67,17 @@ def test_keys_of_the_text_that_are_given_take_precedence_over_init(stream: Path,
     assert (alone.line_end, alone.keep_blank_lines) == ("eos", False)
 
 
+def test_a_share_of_the_pairs_is_planned_as_a_corpus_of_its_size(tmp_path: Path) -> None:
+    whole, half = (plan_for(tmp_path, tiny_keys(tmp_path, data__share=share)) for share in (1.0, 0.5))
+    assert half.stats.num_rows == whole.stats.num_rows / 2
+    epochs = [
+        estimate.seconds_per_epoch * estimate.tokens_per_second
+        for estimate in map(estimate_training, (whole, half))
+        if estimate
+    ]
+    assert epochs[1] == pytest.approx(epochs[0] / 2)
+
+
 def test_a_fine_tuned_translator_inherits_the_normaliser(tmp_path: Path) -> None:
     init = with_weights(prepared(tmp_path, model__kind="rnn_attention", data__normaliser__form="nfkc"))
     keys = {"task": "translation", "data.src": str(tmp_path / "train.aa"), "data.tgt": str(tmp_path / "train.bb")}

@@ -105,7 +105,7 @@ class Planner:
         stats = CorpusStats(
             diagnosis.num_pairs, _characters_per_row(diagnosis), diagnosis.num_in_parts, examination.num_repeated,
             _growth(diagnosis), diagnosis.languages, diagnosis.statistics,
-        )  # fmt: skip
+        ).of_share(getattr(draft.data, "share", 1.0))  # fmt: skip
         recipe, reasons = self._recipe(stats, machine)
         if self.transfer is not None:
             self.transfer.require_like(recipe)

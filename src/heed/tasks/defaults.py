@@ -7,7 +7,7 @@ Each task chooses its own defaults (`Task.defaults`) from a `CorpusStats` and a 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -46,6 +46,11 @@ class CorpusStats:
     def num_in_epoch(self) -> int:
         """Rows of an epoch: all parts, with repetitions."""
         return self.num_all + self.num_repeated
+
+    def of_share(self, share: float) -> CorpusStats:
+        """The statistics of a random share of the rows."""
+        numbers = {name: round(share * getattr(self, name)) for name in ("num_in_parts", "num_repeated")}
+        return replace(self, num_rows=max(1, round(share * self.num_rows)), **numbers)
 
 
 @dataclass(frozen=True)

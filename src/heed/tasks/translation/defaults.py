@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from heed.models import MODELS
@@ -91,7 +91,6 @@ def size_for(num_rows: int, on_cpu: bool = False) -> Size:
 
 def choose_translation(stats: CorpusStats, machine: Machine, given: Mapping[str, Any]) -> Choices:
     """Choose a Transformer, or phrases, for this corpus and machine, around the keys `given`."""
-    stats = _drawn(stats, given.get("data.share"))
     kind = given.get("model.kind")
     if kind in MODELS and MODELS[kind].count_based:
         return without(_counted(stats, given, str(kind), "given"), given)
@@ -155,14 +154,6 @@ def choose_schedule(recipe: Any, num_updates: float, free: Collection[str]) -> C
         WARM_UP: (steps, "updates"),
         **shorter_warm_up(steps, num_updates, free),
     }
-
-
-def _drawn(stats: CorpusStats, share: Any) -> CorpusStats:
-    """The statistics of a share of the pairs; an invalid share is reported by the check of the recipe."""
-    if not isinstance(share, float) or not 0 < share <= 1:
-        return stats
-    numbers = {name: round(share * getattr(stats, name)) for name in ("num_rows", "num_in_parts", "num_repeated")}
-    return replace(stats, **numbers)
 
 
 _LONGEST_WORD = 12
