@@ -12,7 +12,7 @@ import pytest
 import typer
 from command import Result, call
 
-from heed.cli import info
+from heed.cli import info, main
 from heed.cli.main import app
 from heed.core.errors import DataError
 
@@ -75,12 +75,21 @@ def test_help_of_every_verb_imports_nothing_heavy() -> None:
 def test_a_verb_imports_no_other_verb() -> None:
     program = (
         "import sys, heed.cli.main as m\n"
-        "try: m.app(['info', '--help'], prog_name='heed')\n"
-        "except SystemExit: pass\n"
-        "print('verbs:', *sorted(name for name in m.MODULES.values() if f'heed.cli.{name}' in sys.modules))\n"
+        "for words in (['--help'], ['info', '--help']):\n"
+        "    try: m.app(words, prog_name='heed')\n"
+        "    except SystemExit: pass\n"
+        "    print('verbs:', *{v.module for v in m.VERBS.values() if f'heed.cli.{v.module}' in sys.modules})\n"
     )
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert result.stdout.splitlines()[-1] == "verbs: info"
+    assert re.findall("^verbs:.*", result.stdout, re.MULTILINE) == ["verbs:", "verbs: info"]
+
+
+def test_the_list_of_verbs_begins_as_their_own_help() -> None:
+    listed = call("--help").out.partition("Commands:\n")[2].splitlines()
+    assert [line.split()[0] for line in listed] == list(main.VERBS)
+    for name, verb in main.VERBS.items():
+        assert main.command_of(name).help.split()[:3] == verb.summary.split()[:3], name
+        assert len(verb.summary) <= 60, "a line of 80 columns has no room for more"
 
 
 def test_an_error_of_a_verbs_module_is_not_an_unknown_verb(monkeypatch: pytest.MonkeyPatch) -> None:

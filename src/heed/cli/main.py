@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
 from types import FrameType
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import typer
 from typer.core import TyperGroup
@@ -28,17 +28,46 @@ BROKEN_PIPE = 141
 """Exit code that a shell reports for a command ended by SIGPIPE: 128 + 13."""
 
 
-MODULES = {
-    "train": "train", "demo": "demo", "distill": "distill", "learn": "learn", "improve": "improve",
-    "translate": "translate", "translate-file": "translate_file", "generate": "generate", "score": "score",
-    "predict": "predict", "align": "align", "embed": "embed", "neighbours": "embed", "evaluate": "evaluate",
-    "compress": "compress", "decompress": "compress", "average": "average", "export": "convert", "import": "convert",
-    "info": "info", "report": "report", "inspect": "inspect", "serve": "serve",
-    "tokenizer": "tokenizer", "data": "data", "memory": "memory",
-}  # fmt: skip
-"""Each verb, in the order of `heed --help`, and its module, which has a function or a typer app of the verb's name."""
-FUNCTIONS = {"import": "import_model", "tokenizer": "app", "data": "app", "memory": "app"}
-"""What a verb is called in its module, unless it is the verb's name with underscores."""
+class Verb(NamedTuple):
+    """Where a verb is, and what it does."""
+
+    module: str
+    """Module of `heed.cli`, which has a function or a typer app for the verb."""
+    summary: str
+    """Its line in `heed --help`, for which no module is imported."""
+    function: str = ""
+    """What the verb is called in its module, unless it is the verb's name with underscores."""
+
+
+VERBS = {
+    "train": Verb("train", "Train a model into a run folder."),
+    "demo": Verb("demo", "Train a small translator on a synthetic corpus."),
+    "distill": Verb("distill", "Train a student on the translations of its teachers."),
+    "learn": Verb("learn", "Train a translator on corrections by people."),
+    "improve": Verb("improve", "Improve a translator with synthetic pairs."),
+    "translate": Verb("translate", "Translate stdin to stdout, line by line."),
+    "translate-file": Verb("translate_file", "Translate a whole file, and keep its format."),
+    "generate": Verb("generate", "Continue prompts with a language model."),
+    "score": Verb("score", "Print the log-probability of each line of stdin."),
+    "predict": Verb("predict", "Predict an answer to each line of stdin, or to each image."),
+    "align": Verb("align", "Link the words of sentence pairs."),
+    "embed": Verb("embed", "Compute a vector of each line of stdin."),
+    "neighbours": Verb("embed", "Print the words nearest to a word."),
+    "evaluate": Verb("evaluate", "Score runs on test sets, with signatures and intervals."),
+    "compress": Verb("compress", "Compress stdin to stdout with a language model."),
+    "decompress": Verb("compress", "Decompress stdin to stdout."),
+    "average": Verb("average", "Average the newest checkpoints of a run into a new run."),
+    "export": Verb("convert", "Write a model in the format of another program."),
+    "import": Verb("convert", "Make a run from a model of another program.", "import_model"),
+    "info": Verb("info", "Describe a run, or compare several in a table."),
+    "report": Verb("report", "Print the report of a run, or write it as one HTML file."),
+    "inspect": Verb("inspect", "Show the attention, probabilities and beam of a model."),
+    "serve": Verb("serve", "Serve runs over HTTP."),
+    "tokenizer": Verb("tokenizer", "Train a tokenizer, or use one as a filter.", "app"),
+    "data": Verb("data", "Check data, remove duplicates, and more.", "app"),
+    "memory": Verb("memory", "Keep translations by people, and use them again.", "app"),
+}
+"""The verbs in the order of `heed --help`."""
 WITH_RECIPE_KEYS = {"train", "distill", "learn", "translate", "translate-file"}
 """Verbs that take options with a dot, such as `--model.layers=4`, as keys of a recipe."""
 
@@ -46,8 +75,8 @@ WITH_RECIPE_KEYS = {"train", "distill", "learn", "translate", "translate-file"}
 @cache
 def command_of(name: str) -> Any:
     """The command of a verb, read from the signature of its function."""
-    module = import_module(f"heed.cli.{MODULES[name]}")
-    verb = getattr(module, FUNCTIONS.get(name, name.replace("-", "_")))
+    where = VERBS[name]
+    verb = getattr(import_module(f"heed.cli.{where.module}"), where.function or name.replace("-", "_"))
     if isinstance(verb, typer.Typer):
         return typer.main.get_group(verb)
     alone = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
@@ -62,17 +91,17 @@ class LazyCommands(Mapping[str, Any]):
         return command_of(name)
 
     def __contains__(self, name: object) -> bool:
-        return name in MODULES
+        return name in VERBS
 
     def get(self, name: str, default: Any = None) -> Any:
         """The command; `default` for an unknown verb. A KeyError of its module is not caught."""
-        return command_of(name) if name in MODULES else default
+        return command_of(name) if name in VERBS else default
 
     def __iter__(self) -> Iterator[str]:
-        return iter(MODULES)
+        return iter(VERBS)
 
     def __len__(self) -> int:
-        return len(MODULES)
+        return len(VERBS)
 
 
 class Verbs(TyperGroup):
@@ -81,6 +110,15 @@ class Verbs(TyperGroup):
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
         self.commands = cast(Any, LazyCommands())
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """The names of the verbs."""
+        return list(VERBS)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the list of verbs in the help."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, verb.summary) for name, verb in VERBS.items()])
 
     def invoke(self, ctx: Any) -> Any:
         """Run a verb."""

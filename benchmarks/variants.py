@@ -1,0 +1,223 @@
+"""Variants of the Transformer that heed does not have, trained on your data: are they worth having?
+
+    python benchmarks/variants.py --out runs/variants --updates 1108 -- \\
+        --task=translation --data.src=train.en.gz --data.tgt=train.de.gz --data.valid_src=val.en.gz ...
+
+After `--` come recipe keys that all runs share, or one recipe file and keys. Each variant is an external model
+(docs/adding.md): heed's own Transformer with some of its parts replaced, so what it costs to try an idea is this file.
+Finished runs are not trained again. The table has greedy BLEU on validation data after each validation, and processor
+time for each update.
+
+- `gated`: feed-forward layers W_3 (silu(W_1 x) * W_2 x) with two thirds of the features (Shazeer 2020, SwiGLU).
+- `rms-norm`: root mean square normalisation (Zhang & Sennrich 2019).
+- `rotary`, `deep-encoder`, `ssru`: keys of heed's own, for comparison.
+- `layer-drop`: each decoder block is left out for a fifth of the rows (Fan et al. 2020; Araabi & Monz 2020).
+- `word-dropout`: a tenth of the target words that the decoder reads have no embedding (Gal & Ghahramani 2016).
+- `activation-dropout`: a tenth of the features inside the feed-forward layers are zero.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+import torch.nn.functional as F
+from experiments import markdown
+from pydantic import Field
+from torch import Tensor, nn
+
+import heed
+from heed.core.errors import UsageError
+from heed.models.transformer import LAYER_NORM_EPSILON, Residual, Transformer, TransformerConfig
+from heed.nn.contract import Vocabularies
+from heed.nn.device import set_threads
+from heed.nn.dropout_keys import DropoutKeys, dropout
+from heed.nn.embeddings import TokenEmbedding
+from heed.training.metrics_log import read_metrics
+
+KIND = "transformer_variant"
+VARIANTS: dict[str, dict[str, object]] = {
+    "baseline": {},
+    "gated": {"model.gated": True},
+    "rms-norm": {"model.rms_norm": True},
+    "rotary": {"model.attention": "rotary"},
+    "deep-encoder": {"model.num_encoder_layers": 6, "model.num_decoder_layers": 2},
+    "ssru": {"model.decoder_mixing": "ssru"},
+    "layer-drop": {"model.layer_drop": 0.2},
+    "word-dropout": {"model.word_dropout": 0.1},
+    "activation-dropout": {"model.activation_dropout": 0.1},
+}
+"""The keys that each variant changes."""
+
+
+class VariantConfig(TransformerConfig):
+    """Sizes and choices of a Transformer with other parts."""
+
+    kind: Literal["transformer_variant"] = "transformer_variant"  # type: ignore[assignment]
+    """Kind of model: the key in `MODELS`."""
+    gated: bool = False
+    """Feed-forward layers with a gate."""
+    rms_norm: bool = False
+    """Root mean square normalisation in place of layer normalisation."""
+    layer_drop: float = Field(default=0.0, ge=0, lt=1)
+    """Share of the rows for which a decoder block is left out in training."""
+    word_dropout: float = Field(default=0.0, ge=0, lt=1)
+    """Share of the target words without an embedding in training."""
+    activation_dropout: float = Field(default=0.0, ge=0, lt=1)
+    """Dropout inside the feed-forward layers."""
+
+
+class KeyedFeedForward(nn.Module):
+    """Feed-forward layers with a gate, or with dropout inside; the residual gives them the keys."""
+
+    def __init__(self, config: VariantConfig) -> None:
+        super().__init__()
+        size = config.d_ff * 2 // 3 // 8 * 8 if config.gated else config.d_ff
+        self.expand = nn.Linear(config.d_model, size)
+        self.gate = nn.Linear(config.d_model, size) if config.gated else None
+        self.contract = nn.Linear(size, config.d_model)
+        for linear in (self.expand, self.gate, self.contract):
+            if linear is not None:
+                nn.init.xavier_uniform_(linear.weight)
+                nn.init.zeros_(linear.bias)
+        self.probability = config.activation_dropout
+        self.keys: DropoutKeys | None = None
+        self.offset = 0
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The same shape."""
+        inner = F.relu(self.expand(x)) if self.gate is None else F.silu(self.gate(x)) * self.expand(x)
+        inner = dropout(inner, self.probability, self.keys, 97, self.offset)
+        out: Tensor = self.contract(inner)
+        return out
+
+
+class VariantResidual(Residual):
+    """A residual connection that may leave its block out for some rows, and hands the keys to the feed-forward."""
+
+    def __init__(self, config: VariantConfig, layer_drop: float) -> None:
+        super().__init__(config)
+        self.layer_drop = layer_drop
+        if config.rms_norm:
+            self.norm = nn.RMSNorm(config.d_model, LAYER_NORM_EPSILON)
+
+    def forward(
+        self, x: Tensor, sublayer: Callable[[Tensor], Tensor], dropout_keys: DropoutKeys | None, site: int,
+        offset: int = 0,
+    ) -> Tensor:  # fmt: skip
+        """As without variants; all sublayers of a block are left out for the same rows."""
+        if isinstance(sublayer, KeyedFeedForward):
+            sublayer.keys, sublayer.offset = dropout_keys, offset
+        y = super().forward(x, sublayer, dropout_keys, site, offset)
+        if dropout_keys is None or not self.layer_drop:
+            return y
+        stays = dropout_keys.fold(98).keep((1, 1), self.layer_drop)
+        return torch.where(stays, y, x)
+
+
+class WordDropoutEmbedding(TokenEmbedding):
+    """Embeddings without the words at some positions."""
+
+    word_dropout = 0.0
+
+    def forward(
+        self, ids: Tensor, dropout_keys: DropoutKeys | None = None, offset: int = 0, first: Tensor | None = None
+    ) -> Tensor:
+        """Vectors of the tokens; only the position remains of those that are dropped."""
+        if dropout_keys is None:
+            return super().forward(ids, dropout_keys, offset, first)
+        stays = dropout_keys.fold(96).keep((ids.shape[1], 1), self.word_dropout, dropout_keys.shift + offset)
+        vectors = F.embedding(ids, self.weight) * self.scale * stays
+        vectors = vectors + self._encodings(offset, offset + ids.shape[1], first)
+        return dropout(vectors, self.dropout, dropout_keys, site=0, offset=offset)
+
+
+class VariantTransformer(Transformer):
+    """A Transformer with some of its parts replaced."""
+
+    Config = VariantConfig
+
+    def __init__(self, config: VariantConfig, vocabularies: Vocabularies) -> None:
+        super().__init__(config, vocabularies)
+        for block, layer_drop in self._all_blocks():
+            for name, child in list(block.named_children()):
+                if isinstance(child, Residual):
+                    setattr(block, name, VariantResidual(config, layer_drop))
+            if config.gated or config.activation_dropout:
+                block.feed_forward = KeyedFeedForward(config)
+        for block in self.blocks:
+            block.make_step = lambda: None  # the fast step knows heed's own parts alone
+        if config.rms_norm and config.norm == "pre":
+            self.norm = nn.RMSNorm(config.d_model, LAYER_NORM_EPSILON)
+            self.encoder.norm = nn.RMSNorm(config.d_model, LAYER_NORM_EPSILON)
+        if config.word_dropout:
+            self.embedding.__class__ = WordDropoutEmbedding
+            self.embedding.word_dropout = config.word_dropout
+
+    def _all_blocks(self) -> Iterator[tuple[Any, float]]:
+        yield from ((block, 0.0) for block in self.encoder.blocks)
+        yield from ((block, self.config.layer_drop) for block in self.blocks)  # type: ignore[attr-defined]
+
+    def require_ctranslate2(self) -> None:
+        """Raises UsageError: CTranslate2 does not know the variants."""
+        raise UsageError("CTranslate2 does not have the variants of this benchmark.")
+
+
+def run(name: str, recipe: Path | None, keys: dict[str, object], out: Path) -> float | None:
+    """Train one variant; the processor time of an update, or None for a run that was finished before."""
+    folder = out / name
+    if (folder / "report.md").is_file():
+        return None
+    changes = {**keys, **VARIANTS[name], "model.kind": KIND, "training.patience": 0, "training.max_minutes": 0}
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_utime
+    if recipe is None:
+        heed.train(changes, folder, device="cpu", overwrite=True, members=[VariantTransformer])
+    else:
+        heed.train(recipe, folder, changes, device="cpu", overwrite=True, members=[VariantTransformer])
+    return resource.getrusage(resource.RUSAGE_SELF).ru_utime - before
+
+
+def greedy(folder: Path) -> dict[int, float]:
+    """Greedy BLEU on validation data by update."""
+    return {int(e["step"]): float(e["bleu"]) for e in read_metrics(folder) if e["event"] == "validation"}
+
+
+def value_of(text: str) -> object:
+    """A recipe key's value: JSON where it is, or a string."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def main() -> None:
+    """Train and compare."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, default=Path("runs/variants"), help="folder of the runs")
+    parser.add_argument("--updates", type=int, required=True, help="updates for each variant")
+    parser.add_argument("--only", default=",".join(VARIANTS), help="comma-separated names")
+    parser.add_argument("words", nargs="+", metavar="-- KEYS", help="a recipe file, and recipe keys")
+    given = parser.parse_args()
+    recipes = [Path(word) for word in given.words if not word.startswith("--")]
+    pairs = [word.removeprefix("--").partition("=") for word in given.words if word.startswith("--")]
+    keys = {name: value_of(value) for name, _, value in pairs} | {"training.max_steps": given.updates}
+    set_threads(1)
+    rows = []
+    for name in given.only.split(","):
+        print(f"{name} …", file=sys.stderr, flush=True)
+        seconds = run(name, recipes[0] if recipes else None, keys, given.out)
+        scores = greedy(given.out / name)
+        cost = "" if seconds is None else f"{seconds / given.updates:.3f}"
+        rows.append([name, *(f"{scores[step]:.1f}" for step in sorted(scores)), cost])
+        heads = ["variant", *(f"{step:,}" for step in sorted(scores)), "processor s an update"]
+    print(markdown(heads, rows))
+
+
+if __name__ == "__main__":
+    main()
