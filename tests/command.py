@@ -94,7 +94,7 @@ from heed.cli.main import main
 try:
     main()
 finally:
-    print(*{"torch", "sacrebleu", "transformers"} & set(sys.modules), file=sys.stderr)
+    print(*{"torch", "numpy", "sacrebleu", "transformers"} & set(sys.modules), file=sys.stderr)
 """
 
 

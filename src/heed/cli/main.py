@@ -188,6 +188,7 @@ def command_line() -> Any:
 
 def main() -> None:
     """Run the command line and exit with its code."""
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # it would search all installed packages for some
     let_waiting_threads_sleep()
     try:
         with _unwinding():

@@ -30,7 +30,8 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import groupby
 from pathlib import Path
 from typing import Literal
@@ -80,22 +81,32 @@ class Guard:
     """Smallest plausible (characters of the output + SLACK) / (characters of the source + SLACK) ..."""
     longest: float = math.inf
     """... and the largest."""
-    may_copy: bool = False
-    """Whether copies are legitimate, as between variants of one language."""
+    same_language: bool = False
+    """Whether source and target are the same language, whose variants may have equal sentences."""
+    pairs: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    """The validation pairs."""
 
     @staticmethod
     def of_pairs(pairs: Sequence[tuple[str, str]], same_language: bool = False) -> Guard:
         """The guard for a run with these validation pairs (source, reference).
 
-        Lengths may differ by twice the extremes of the pairs, the outermost hundredth on either side excluded. If a
-        tenth of the references are copies, outputs may be too.
+        Lengths may differ by twice the extremes of the pairs, the outermost hundredth on either side excluded.
         """
         if not pairs:
-            return Guard(may_copy=same_language)
+            return Guard(same_language=same_language)
         ratios = sorted(_length_ratio(src, ref) for src, ref in pairs)
         excluded = len(ratios) // 100
-        copies = sum(_is_copy(src, ref) for src, ref in pairs)
-        return Guard(ratios[excluded] / 2, ratios[-1 - excluded] * 2, same_language or copies > len(pairs) / 10)
+        return Guard(ratios[excluded] / 2, ratios[-1 - excluded] * 2, same_language, tuple(pairs))
+
+    @cached_property
+    def may_copy(self) -> bool:
+        """Whether copies are legitimate: more than a tenth of the references are some.
+
+        Counted for the first output that is a copy: most translations have none, and start sooner.
+        """
+        if self.same_language:
+            return True
+        return sum(_is_copy(src, ref) for src, ref in self.pairs) > len(self.pairs) / 10
 
     def flags(self, source: str, output: str) -> tuple[str, ...]:
         """The flags of an output, in the order of the table."""
@@ -104,7 +115,7 @@ class Guard:
         ratio = _length_ratio(source, output)
         checks = {
             "loop": is_loop(source, output),
-            "copy": not self.may_copy and _is_copy(source, output),
+            "copy": _is_copy(source, output) and not self.may_copy,
             "long": ratio > self.longest,
             "short": ratio < self.shortest,
         }

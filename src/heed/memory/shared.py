@@ -9,7 +9,7 @@ from heed.decoding.output_checks import Guard
 from heed.memory.review import suspicious
 from heed.memory.store import NearMatch, TranslationMemory, Unit
 
-_GUARD = Guard(may_copy=False)
+_GUARD = Guard()
 
 
 class SharedMemory:

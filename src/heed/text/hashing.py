@@ -9,9 +9,11 @@ from __future__ import annotations
 import mmap
 from collections.abc import Iterator
 from hashlib import blake2b
+from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
+if TYPE_CHECKING:  # translating reads the settings of the filter, and starts without NumPy
+    import numpy as np
+    from numpy.typing import NDArray
 
 _AT_ONCE = 1 << 16
 """Slots and hashes processed at once."""
@@ -62,6 +64,8 @@ class HashSet:
         return True
 
     def _grow(self) -> None:
+        import numpy as np
+
         size = len(self._slots) * 5 // 4
         self._most = size * 7 // 10
         keys = self._sorted()
@@ -79,6 +83,8 @@ class HashSet:
 
     def _sorted(self) -> NDArray[np.uint64]:
         """All hashes, ascending; copied in blocks, because NumPy allocates as much again for each operation."""
+        import numpy as np
+
         slots, keys = np.frombuffer(self._slots, np.uint64), np.frombuffer(_empty(self._count), np.uint64)
         count = 0
         for begin in range(0, len(slots), _AT_ONCE):
@@ -97,6 +103,8 @@ def _empty(size: int) -> memoryview[int]:
 
 def _placed(keys: NDArray[np.uint64], size: int) -> Iterator[tuple[NDArray[np.uint64], NDArray[np.int64]]]:
     """Sorted hashes with their slots, each its own or the one after that of the hash before."""
+    import numpy as np
+
     last = -1
     for begin in range(0, len(keys), _AT_ONCE):
         part = keys[begin : begin + _AT_ONCE]

@@ -51,7 +51,7 @@ class OfLibrary(Tokenizer):
         document = parse_json(self._library.to_str())
         _refuse_foreign(document, self.model, self.own_parts(document))
         ids = self._library.get_vocab()
-        pieces = sorted(ids, key=lambda piece: ids[piece])
+        pieces = sorted(ids, key=ids.__getitem__)
         tags = [token["content"][1:-1] for token in document["added_tokens"][len(SPECIAL_PIECES) :]]
         self._take(Vocabulary(pieces[len(SPECIAL_PIECES) : len(pieces) - len(tags)], tags))
 
