@@ -193,10 +193,14 @@ def fast(bench: Bench) -> list[Row]:
     if bench.fast is None:
         return [[what, peer, *target, "not measured: no student given (`--fast RUN`)"]]
     src, ref, num_new = bench.lines()
-    ours, theirs = against_ctranslate2(bench, bench.fast, "int8", "--beam", "1")
-    found = ours[-1].outputs, command(bench.run, src).outputs
-    scores = [bleu(texts[:num_new], ref[:num_new]) for texts in found]
-    return [[what, peer, *target, f"{ratios(theirs, ours)}; BLEU {scores[0]:.2f}, full model {scores[1]:.2f}"]]
+    full = bleu(command(bench.run, src).outputs[:num_new], ref[:num_new])
+    rows = []
+    for flags in ((), ("--precision", "int8")):
+        ours, theirs = against_ctranslate2(bench, bench.fast, "int8", "--beam", "1", *flags)
+        score = bleu(ours[-1].outputs[:num_new], ref[:num_new])
+        found = f"{ratios(theirs, ours)}; {speed(ours)} and {speed(theirs)} lines/s"
+        rows.append([" ".join((what, *flags)), peer, *target, f"{found}; BLEU {score:.2f}, full model {full:.2f}"])
+    return rows
 
 
 def sentence(bench: Bench) -> list[Row]:
