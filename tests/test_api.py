@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from toy import WORDS, prepared, tiny_keys, trainer_of, without_shape_checks, write_lines
 
 import heed
@@ -93,6 +94,21 @@ def test_the_same_recipe_gives_the_same_bytes(translator: heed.api.Predictor, tm
     again = heed.train(recipe, tmp_path / "run", quiet=True)
     one, two = ((run.run.folder / "model.safetensors").read_bytes() for run in (translator, again))
     assert one == two
+
+
+def test_threads_and_random_numbers_of_the_process_stay_as_they_are(tmp_path: Path) -> None:
+    threads = torch.get_num_threads()
+    try:
+        torch.set_num_threads(2)
+        random = torch.get_rng_state()
+        keys = tiny_keys(tmp_path, training__max_steps=1, training__eval_every=1, training__max_minutes=5)
+        del keys["training.precision"]  # so that heed measures it
+        assert heed.train(keys, tmp_path / "run", device="cpu", quiet=True).engine is not None
+        heed.load(tmp_path / "run").translate(["ba ce", "di"])
+        assert torch.get_num_threads() == 2
+        assert torch.equal(torch.get_rng_state(), random)
+    finally:
+        torch.set_num_threads(threads)
 
 
 def test_an_interrupted_training_reports_how_to_continue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

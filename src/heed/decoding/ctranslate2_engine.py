@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Lock, Semaphore
@@ -187,9 +188,9 @@ class CTranslate2Engine:
         self._never = {target.piece(id) for id in never}
         self.num_workers = num_workers
         """Batches that are searched at the same time."""
-        self._model = self._opened(
-            str(folder), device="cpu", compute_type=compute_type, inter_threads=num_workers, intra_threads=1
-        )
+        how: dict[str, Any] = {"compute_type": compute_type, "inter_threads": num_workers, "intra_threads": 1}
+        with ThreadPoolExecutor(1) as pool:  # CTranslate2 sets OpenMP's number of threads in the thread that loads
+            self._model = pool.submit(self._opened, str(folder), device="cpu", **how).result()
 
     def _opened(self, folder: str, **how: Any) -> Any:
         """CTranslate2's object for a model of this kind."""

@@ -160,7 +160,8 @@ def matmul_rates(dtypes: Sequence[torch.dtype], device: torch.device, size: int,
 
     The types alternate, so that other work on the machine affects all of them.
     """
-    matrices = [torch.randn(size, size, device=device).to(dtype) for dtype in dtypes]
+    dice = torch.Generator(device).manual_seed(0)  # preserves the caller's random state
+    matrices = [torch.randn(size, size, generator=dice, device=device).to(dtype) for dtype in dtypes]
     fastest = [float("inf")] * len(dtypes)
     for _ in range(repeats):
         for number, a in enumerate(matrices):
