@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from experiments import machine_line, markdown
 from peers import ROOT, Side
 
 import heed
@@ -70,6 +69,8 @@ def differences(ours: Found, theirs: Found) -> str:
 
 def main() -> None:
     """Measure and print."""
+    from experiments import machine_line, markdown  # the other checkout need not have what they import
+
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("runs", type=Path, nargs="+", help="run folders; the first is what others are compared with")
     parser.add_argument("--src", type=Path, required=True, help="lines to translate")

@@ -32,8 +32,8 @@ class Checked:
 def verify(run: Run) -> Iterator[Checked]:
     """Check each file and folder of a run against its checksum.
 
-    A listed file that is missing is no damage: data and checkpoints may be removed to save space. Without its recipe,
-    tokenizers or weights a run is of no use, and using it says so.
+    A listed file that is missing does not count as damage: data and checkpoints may be removed to save space. A run
+    without its recipe, tokenizers or weights is reported when it is used.
     """
     listed = read_digests(run.folder)
     if not listed:

@@ -145,11 +145,24 @@ def test_a_run_names_the_members_that_it_needs(toys: list[Any], text: Path, tmp_
 
 
 def test_an_external_attention_and_metric_work_in_a_translator(toys: list[Any], tmp_path: Path) -> None:
+    """Trained, resumed, evaluated, reported, and served."""
     keys = tiny_keys(tmp_path, model__attention="averaging", training__stop_metric="too_long")
-    run = heed.train(keys, tmp_path / "run", device="cpu", members=toys, quiet=True)
+    keys |= {"data.src_lang": "aa", "data.tgt_lang": "bb", "training.eval_every": 1}
+    whole, halves = tmp_path / "whole", tmp_path / "halves"
+    run = heed.train(keys | {"training.max_steps": 2}, whole, device="cpu", members=toys, quiet=True)
     assert run.run.recipe.members == ("toy_attention:Averaging", "toy_metric:TooLong")
-    assert all("too_long" in event for event in events(tmp_path / "run") if event["event"] == "validation")
-    assert call("translate", tmp_path / "run", stdin="ba ce\n").code == 0
+    heed.train(keys | {"training.max_steps": 1}, halves, device="cpu", quiet=True)
+    assert call("train", "--resume", halves, "--max-steps", 2).code == 0
+    assert (halves / "model.safetensors").read_bytes() == (whole / "model.safetensors").read_bytes()
+    scores = [event["too_long"] for event in events(whole) if event["event"] == "validation"]
+    assert len(scores) == 2
+    assert "| too long | " in (whole / "report.md").read_text(encoding="utf-8")
+    table = call("evaluate", whole, "--src", tmp_path / "train.aa", "--ref", tmp_path / "train.bb")
+    assert table.code == 0 and "too long" in table.out, table.err
+    told = call("translate", whole, stdin="ba ce\n")
+    with serving([heed.load(whole, members=toys)]) as live:
+        answer = live.post("/translate", {"q": "ba ce", "source": "aa", "target": "bb"}).json
+    assert told.code == 0 and [answer["translatedText"]] == told.lines
 
 
 def test_an_external_attention_works_in_a_recurrent_decoder(toys: list[Any], tmp_path: Path) -> None:

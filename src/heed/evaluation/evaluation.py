@@ -90,6 +90,10 @@ class Evaluation:
     confusions: Sequence[tuple[str, str, int]] = ()
     """The most frequent errors: reference, answer, and their number."""
 
+    def __repr__(self) -> str:
+        scores = ", ".join(f"{name} {score.value:.4g}" for name, score in self.scores.items())
+        return f"<Evaluation of {self.system!r} on {self.test.label}: {scores}>"
+
     @property
     def synthetic(self) -> bool:
         """Whether a run was trained on the built-in corpus."""

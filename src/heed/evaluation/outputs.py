@@ -17,8 +17,8 @@ from heed.decoding.alignment import word_links
 from heed.decoding.options import SearchOptions
 from heed.evaluation.evaluation import INTERVALS, Evaluation, ScoredSentence, check_leakages, compare_all, precision_of
 from heed.evaluation.test_set import HeldOut
-from heed.metrics import TRANSLATION_METRICS, output_statistics, sentence_scores
-from heed.metrics.metric import Score, SentenceStatistics
+from heed.metrics import METRICS, TRANSLATION_METRICS, output_statistics, sentence_scores
+from heed.metrics.metric import OutputMetric, Score, SentenceStatistics
 from heed.metrics.sentence_length import by_length
 from heed.metrics.translation import length_ratio
 from heed.metrics.word_frequency import WordCounts, by_frequency, unigram_f1
@@ -95,17 +95,19 @@ def evaluate_outputs(
     systems: Sequence[System],
     language: str | None = None,
     *,
-    metrics: Sequence[str] = TRANSLATION_METRICS,
+    metrics: Sequence[str] | None = None,
     tokenised: bool = False,
     num_worst: int = 0,
     num_common: int = 50_000,
 ) -> list[Evaluation]:
     """Score the outputs of each system by each metric; those after the first are compared with it.
 
+    By default the metrics are those of translation, and the one that stopped the training of any of the runs.
     Word frequencies are those in the training data of the first run that has them, which counted words of normalised
     text; words beyond the `num_common` most frequent ones are rare. Outputs and references are compared in Unicode's
     form NFC, in which é written as two characters is the same letter.
     """
+    metrics = metrics or _metrics_of(systems)
     leaks, clean = check_leakages(test, systems)
     words_of, training, normaliser = _training_words(systems)
     references = [_composed(line) for line in test.references]
@@ -148,6 +150,13 @@ def evaluate_outputs(
         )
         first = first or statistics
     return evaluations
+
+
+def _metrics_of(systems: Sequence[System]) -> Sequence[str]:
+    stopped_by = [system.run.recipe.training.stop_metric for system in systems if system.run]
+    return tuple(
+        dict.fromkeys((*TRANSLATION_METRICS, *(n for n in stopped_by if issubclass(METRICS[n], OutputMetric))))
+    )
 
 
 def compare_runs(old: Run, new: Run, test: HeldOut, metrics: Sequence[str]) -> tuple[Evaluation, Evaluation]:

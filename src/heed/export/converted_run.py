@@ -70,12 +70,17 @@ class ConvertedRun(Generic[Settings]):
 
     @cached_property
     def in_full(self) -> Any:
-        """The run, opened with PyTorch, which shares the CPUs with the engine."""
+        """The run, opened with PyTorch, which shares the CPUs with the engine.
+
+        In float32 where PyTorch, unlike CTranslate2, has no eight-bit products on this processor.
+        """
         from heed.api import load
         from heed.nn.device import set_threads
+        from heed.nn.packing import has_rounded_products
 
         set_threads(1)
-        return load(self.folder, precision=self.precision, tag=self.tag, engine="torch")
+        is_possible = self.precision != "int8" or has_rounded_products()
+        return load(self.folder, precision=self.precision if is_possible else "float32", tag=self.tag, engine="torch")
 
     def search_with_pytorch(self, requests: Sequence[Request], options: SearchOptions) -> dict[Request, Hypothesis]:
         """The best hypothesis of each request, by PyTorch's search."""

@@ -149,7 +149,12 @@ def pack(model: nn.Module, rounded: bool = False) -> None:
 def can_round(model: nn.Module) -> bool:
     """Whether `pack` can round the weights of this model."""
     on_cpu = all(parameter.device.type == "cpu" for parameter in model.parameters())
-    return on_cpu and has_fused_products() and multiplies_bfloat16() and hasattr(torch, "_weight_int8pack_mm")
+    return on_cpu and has_rounded_products()
+
+
+def has_rounded_products() -> bool:
+    """Whether PyTorch multiplies by eight-bit weights on this processor."""
+    return has_fused_products() and multiplies_bfloat16() and hasattr(torch, "_weight_int8pack_mm")
 
 
 def _gains(weight: Tensor) -> bool:

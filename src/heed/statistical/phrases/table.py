@@ -118,7 +118,7 @@ class PhraseTable:
             return False
         if len(self.offsets) != len(self.sources) + 1 or self.offsets[-1] != size:
             return False
-        if self.offsets[:2].any() or (np.diff(self.offsets) < 0).any():  # the root, which is no phrase, has no pairs
+        if self.offsets[:2].any() or (np.diff(self.offsets) < 0).any():  # the root is not a phrase and has no pairs
             return False
         if (self.tgt_nodes <= ROOT).any() or (self.tgt_nodes >= len(self.targets)).any():
             return False

@@ -110,7 +110,7 @@ class Spans:
     """The scores of all spans of a context, the highest of each over the windows that were added."""
 
     scores: NDArray[np.float64]
-    """[W words, L]; -∞ for what is no span of a window."""
+    """[W words, L]; -∞ for whatever is not a span of a window."""
     no_answer: bool
 
     @staticmethod

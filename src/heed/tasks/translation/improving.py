@@ -163,7 +163,7 @@ class Improvement:
         if self.out.exists():
             raise UsageError(f"--out {self.out} already exists. Name another one, or remove it first.")
         if not all(is_debris(each) or each.name == "text" for each in self.folder.iterdir()):
-            raise UsageError(f"{self.folder} is not empty and is no improvement. Name another --out.")
+            raise UsageError(f"{self.folder} is not empty and was not made by heed improve. Name another --out.")
         self.data.require_unchanged(self.run.corpus, self.run.folder)
         left_out = self.texts.write(self.run, self.mono)
         for side, dropped in left_out.items():

@@ -24,7 +24,7 @@ LONG_SENTENCE: Final = 256
 STOP_LONG: Final = 0.5
 """Share of the words in too long sentences that stops the training: a file without blank lines."""
 MAX_TYPOS: Final = 3
-"""A label that occurs more often than this is no typo."""
+"""A label that occurs more often than this is not a typo."""
 TYPO_RATIO: Final = 20
 """A typo occurs at least this many times less often than the label that was meant."""
 UNBALANCED: Final = 0.95
