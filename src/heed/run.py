@@ -58,6 +58,8 @@ class Run:
         self.tag = tag
         self.precision = "float32"
         """Number format of the weights in memory: float32, bfloat16 or int8."""
+        self.pytorch_precision: str | None = None
+        """That of PyTorch's model, if it differs from the engine's."""
         self.packs = False
         """Whether the weights are packed for use on a CPU when they are read (`heed.nn.packing`)."""
         self.engine = "auto"
@@ -158,10 +160,11 @@ class Run:
         for parameter in model.parameters():
             parameter.requires_grad_(False)
         model.to(self.device)
-        if self.precision != "float32":
+        precision = self.pytorch_precision or self.precision
+        if precision != "float32":
             model.to(torch.bfloat16)
         if self.packs:
-            pack(model, rounded=self.precision == "int8")
+            pack(model, rounded=precision == "int8")
         return model
 
     @property

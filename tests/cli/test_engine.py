@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from command import call, call_without_pytorch
 from serving import serving
 
@@ -287,6 +288,20 @@ def test_a_converted_model_is_not_used_after_the_recipe_was_edited(run: Path) ->
     recipe = run / "recipe.toml"
     recipe.write_text(recipe.read_text().replace("beam_size = 2", "beam_size = 3"))
     assert open_without_pytorch("translate", run, None, "float32", "auto", 1) is None
+
+
+def test_int8_needs_no_products_of_pytorch(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """PyTorch searches the lines whose outputs are flagged, in float32 where the processor has none for it."""
+    monkeypatch.setattr("heed.nn.packing.has_rounded_products", lambda: False)
+    monkeypatch.setattr("heed.export.ctranslate2.has_rounded_products", lambda: False)
+    converted = open_without_pytorch("translate", run, None, "int8", "auto", 1)
+    assert converted is not None
+    [found] = converted.translator.translate(["ba ce di"], converted.decoding)
+    assert found.text == heed.load(run, engine="torch").translate("ba ce di")
+    loaded = heed.load(run, precision="int8")
+    assert loaded.engine is not None and loaded.run.model.head.weight.dtype == torch.float32
+    with pytest.raises(UsageError, match="int8 is not available"):
+        heed.load(run, precision="int8", engine="torch").translate(["ba ce di"])
 
 
 @pytest.mark.parametrize("name", ["", "heed.json", "translator.json", "model.bin"])

@@ -23,6 +23,7 @@ from heed.decoding.detokenizer import Detokenizer
 from heed.decoding.sentences import MAX_TOKENS
 from heed.export.rounding import PRECISIONS, measure_rounding
 from heed.models import GenerativeModel
+from heed.nn.packing import has_rounded_products
 from heed.run import WEIGHTS, Run
 from heed.text.tokenizers import MAX_BYTES
 from heed.text.vocabulary import BOS_ID, EOS_ID, UNK_ID, Vocabulary
@@ -131,6 +132,8 @@ def open_engine(run: Run, is_possible: bool, needs: str) -> CTranslate2Engine | 
             f"{run.folder}: CTranslate2 cannot search with this run. It needs the package ctranslate2, a CPU, "
             f"float32 or int8, {needs}."
         )
+    if engine is not None and run.precision == "int8" and not has_rounded_products():
+        run.pytorch_precision = "float32"  # for the few lines that PyTorch searches
     return engine
 
 
