@@ -55,7 +55,7 @@ test-all: check ## the slow tests too
 check: setup ## formatting, lint, types
 	$(BIN)/ruff format --check --quiet
 	$(BIN)/ruff check --quiet
-	$(BIN)/mypy --no-error-summary
+	$(BIN)/mypy --no-error-summary --num-workers $(WORKERS)
 
 format: setup ## format the code and sort its imports
 	$(BIN)/ruff check --quiet --select I --fix
