@@ -5,8 +5,8 @@
 
 After `--` come recipe keys that all runs share, or one recipe file and keys. Each variant is an external model
 (docs/adding.md): heed's own Transformer with some of its parts replaced, so what it costs to try an idea is this file.
-Finished runs are not trained again. The table has greedy BLEU on validation data after each validation, and processor
-time for each update.
+Finished runs are not trained again, so choose another --out for other settings. The table has greedy BLEU on validation
+data after each validation.
 
 - `gated`: feed-forward layers W_3 (silu(W_1 x) * W_2 x) with two thirds of the features (Shazeer 2020, SwiGLU).
 - `rms-norm`: root mean square normalisation (Zhang & Sennrich 2019).
@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import resource
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -169,18 +168,16 @@ class VariantTransformer(Transformer):
         raise UsageError("CTranslate2 does not have the variants of this benchmark.")
 
 
-def run(name: str, recipe: Path | None, keys: dict[str, object], out: Path) -> float | None:
-    """Train one variant; the processor time of an update, or None for a run that was finished before."""
+def run(name: str, recipe: Path | None, keys: dict[str, object], out: Path) -> None:
+    """Train one variant, unless it is finished."""
     folder = out / name
     if (folder / "report.md").is_file():
-        return None
+        return
     changes = {**keys, **VARIANTS[name], "model.kind": KIND, "training.patience": 0, "training.max_minutes": 0}
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_utime
     if recipe is None:
         heed.train(changes, folder, device="cpu", overwrite=True, members=[VariantTransformer])
     else:
         heed.train(recipe, folder, changes, device="cpu", overwrite=True, members=[VariantTransformer])
-    return resource.getrusage(resource.RUSAGE_SELF).ru_utime - before
 
 
 def greedy(folder: Path) -> dict[int, float]:
@@ -207,16 +204,18 @@ def main() -> None:
     recipes = [Path(word) for word in given.words if not word.startswith("--")]
     pairs = [word.removeprefix("--").partition("=") for word in given.words if word.startswith("--")]
     keys = {name: value_of(value) for name, _, value in pairs} | {"training.max_steps": given.updates}
+    names = given.only.split(",")
+    if unknown := set(names) - VARIANTS.keys():
+        sys.exit(f"error: no variant is called {', '.join(sorted(unknown))}. There are: {', '.join(VARIANTS)}.")
     set_threads(1)
-    rows = []
-    for name in given.only.split(","):
+    scores = {}
+    for name in names:
         print(f"{name} …", file=sys.stderr, flush=True)
-        seconds = run(name, recipes[0] if recipes else None, keys, given.out)
-        scores = greedy(given.out / name)
-        cost = "" if seconds is None else f"{seconds / given.updates:.3f}"
-        rows.append([name, *(f"{scores[step]:.1f}" for step in sorted(scores)), cost])
-        heads = ["variant", *(f"{step:,}" for step in sorted(scores)), "processor s an update"]
-    print(markdown(heads, rows))
+        run(name, recipes[0] if recipes else None, keys, given.out)
+        scores[name] = greedy(given.out / name)
+    steps = sorted({step for of_one in scores.values() for step in of_one})
+    rows = [[name, *(f"{own[step]:.1f}" if step in own else "" for step in steps)] for name, own in scores.items()]
+    print(markdown(["variant", *(f"{step:,}" for step in steps)], rows))
 
 
 if __name__ == "__main__":

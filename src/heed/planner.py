@@ -295,7 +295,7 @@ def _nested(values: Mapping[str, Any]) -> dict[str, Any]:
     return tables
 
 
-@torch.random.fork_rng(devices=[])  # preserves the caller's random state
+@torch.random.fork_rng(devices=[])  # preserves the state of the caller's random generator on the CPU
 def estimate_training(plan: Plan) -> CostEstimate | None:
     """Estimate time and memory from a few updates with random ids; None if the task or model has no estimate.
 

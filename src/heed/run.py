@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from heed.core.errors import DataError, MissingInputError, UsageError
 from heed.core.files import atomic_folder, first_foreign, storage_errors
 from heed.core.json_text import parse_json
+from heed.core.progress import warn
 from heed.core.run_files import RunFiles
 from heed.core.toml import MAX_BYTES as MAX_RECIPE
 from heed.core.toml import parse_toml
@@ -161,6 +162,11 @@ class Run:
             parameter.requires_grad_(False)
         model.to(self.device)
         precision = self.pytorch_precision or self.precision
+        if precision != self.precision:
+            warn(
+                f"PyTorch has no {self.precision} products on this processor: it computes in {precision} what "
+                "CTranslate2 cannot do."
+            )
         if precision != "float32":
             model.to(torch.bfloat16)
         if self.packs:

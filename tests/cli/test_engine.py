@@ -23,6 +23,8 @@ from heed.data.validation import read_valid
 from heed.decoding.ctranslate2_engine import FOLDER, Conversion
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import Request, SearchOptions
+from heed.evaluation.evaluation import precision_of
+from heed.evaluation.outputs import System
 from heed.metrics import score_outputs
 from heed.report.page import report_text, write_report
 from heed.run import Run
@@ -290,7 +292,9 @@ def test_a_converted_model_is_not_used_after_the_recipe_was_edited(run: Path) ->
     assert open_without_pytorch("translate", run, None, "float32", "auto", 1) is None
 
 
-def test_int8_needs_no_products_of_pytorch(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_int8_needs_no_products_of_pytorch(
+    run: Path, speaker: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """PyTorch searches the lines whose outputs are flagged, in float32 where the processor has none for it."""
     monkeypatch.setattr("heed.nn.packing.has_rounded_products", lambda: False)
     monkeypatch.setattr("heed.export.ctranslate2.has_rounded_products", lambda: False)
@@ -300,6 +304,9 @@ def test_int8_needs_no_products_of_pytorch(run: Path, monkeypatch: pytest.Monkey
     assert found.text == heed.load(run, engine="torch").translate("ba ce di")
     loaded = heed.load(run, precision="int8")
     assert loaded.engine is not None and loaded.run.model.head.weight.dtype == torch.float32
+    assert "it computes in float32 what CTranslate2 cannot do" in capsys.readouterr().err
+    assert precision_of(System("int8", [], loaded.run)) == {"precision": "int8 (PyTorch: float32)"}
+    assert heed.load(speaker, precision="int8").generate("the")
     with pytest.raises(UsageError, match="int8 is not available"):
         heed.load(run, precision="int8", engine="torch").translate(["ba ce di"])
 

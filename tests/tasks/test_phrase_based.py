@@ -219,7 +219,7 @@ def test_a_rule_based_run_keeps_its_rules(run: Path, tmp_path: Path) -> None:
     translator = heed.train(wanted, tmp_path / "run", quiet=True)
     rules.unlink()
     assert translator.translate(["ce ba", "ba ce"]) == ["kan ler", "kan ler"]
-    assert call_without_pytorch("translate", tmp_path / "run", stdin="ce ba\n").out == "kan ler\n"
+    assert call_without_pytorch("translate", tmp_path / "run", stdin="ce ba\n", counts=True).out == "kan ler\n"
     [shown] = json.loads(call("inspect", tmp_path / "run", "--src", "ce ba", "--json").out)["derivations"]
     assert [step["note"] for step in shown["steps"]] == ["turn", "turn"]
 
@@ -270,10 +270,12 @@ def test_a_damaged_table_is_refused(run: Path, tmp_path: Path) -> None:
 
 def test_it_translates_without_importing_pytorch(run: Path, tmp_path: Path) -> None:
     glossary = write_lines(tmp_path / "terms.tsv", ["ce\tNeuwort"])
-    out = call_without_pytorch("translate", run, "--json", "--alignment", "--glossary", glossary, stdin="ba ce\n").out
+    out = call_without_pytorch(
+        "translate", run, "--json", "--alignment", "--glossary", glossary, stdin="ba ce\n", counts=True
+    ).out
     assert [json.loads(out)[key] for key in ("translation", "alignment")] == ["Neuwort kan", "0-1 1-0"]
     page = write_lines(tmp_path / "page.html", ["<p>ba <b>ce</b></p>"])
-    done = call_without_pytorch("translate-file", run, page, "--glossary", glossary)
+    done = call_without_pytorch("translate-file", run, page, "--glossary", glossary, counts=True)
     assert done.out == "<p><b>Neuwort</b> kan</p>\n"
 
 

@@ -83,7 +83,7 @@ class Guard:
     """... and the largest."""
     same_language: bool = False
     """Whether source and target are the same language, whose variants may have equal sentences."""
-    pairs: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    pairs: tuple[tuple[str, str], ...] = field(default=(), repr=False, compare=False)
     """The validation pairs."""
 
     @staticmethod
@@ -100,9 +100,9 @@ class Guard:
 
     @cached_property
     def may_copy(self) -> bool:
-        """Whether copies are legitimate: more than a tenth of the references are some.
+        """Whether copies are legitimate: the languages are the same, or more than a tenth of the references are copies.
 
-        Counted for the first output that is a copy: most translations have none, and start sooner.
+        They are counted when an output is a copy for the first time: most translations have none, and start sooner.
         """
         if self.same_language:
             return True

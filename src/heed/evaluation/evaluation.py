@@ -161,7 +161,11 @@ def with_clean_scores(evaluations: Sequence[Evaluation]) -> list[Evaluation]:
 def precision_of(system: AnySystem) -> dict[str, Any]:
     """The number format of the weights of a run, or of an ensemble's members."""
     runs = [run for run in (system.run, *system.members) if run is not None]
-    return {"precision": runs[0].precision} if runs else {}
+    if not runs:
+        return {}
+    run = runs[0]
+    by_pytorch = f" (PyTorch: {run.pytorch_precision})" if run.pytorch_precision else ""
+    return {"precision": run.precision + by_pytorch}
 
 
 def differ_in_unknown(evaluations: Sequence[Evaluation]) -> bool:

@@ -154,9 +154,8 @@ def evaluate_outputs(
 
 def _metrics_of(systems: Sequence[System]) -> Sequence[str]:
     stopped_by = [system.run.recipe.training.stop_metric for system in systems if system.run]
-    return tuple(
-        dict.fromkeys((*TRANSLATION_METRICS, *(n for n in stopped_by if issubclass(METRICS[n], OutputMetric))))
-    )
+    of_outputs = [name for name in stopped_by if name in METRICS and issubclass(METRICS[name], OutputMetric)]
+    return tuple(dict.fromkeys((*TRANSLATION_METRICS, *of_outputs)))
 
 
 def compare_runs(old: Run, new: Run, test: HeldOut, metrics: Sequence[str]) -> tuple[Evaluation, Evaluation]:

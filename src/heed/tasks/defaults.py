@@ -49,6 +49,8 @@ class CorpusStats:
 
     def of_share(self, share: float) -> CorpusStats:
         """The statistics of a random share of the rows."""
+        if share == 1:
+            return self
         numbers = {name: round(share * getattr(self, name)) for name in ("num_in_parts", "num_repeated")}
         return replace(self, num_rows=max(1, round(share * self.num_rows)), **numbers)
 

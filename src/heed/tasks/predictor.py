@@ -182,9 +182,9 @@ class Predictor:
 
         Raises UsageError if the run must use CTranslate2 and cannot.
         """
+        if self.run.engine == "ctranslate2" or self.run.precision == "int8":
+            _ = self.engine  # first: it decides what PyTorch computes with
         _ = self.run.model
-        if self.run.engine == "ctranslate2":
-            _ = self.engine
 
     def warm_up(self) -> None:
         """Run the model once, for runs that do not generate text from text."""
