@@ -133,7 +133,7 @@ def open_engine(run: Run, is_possible: bool, needs: str) -> CTranslate2Engine | 
             f"float32 or int8, {needs}."
         )
     if engine is not None and run.precision == "int8" and not has_rounded_products():
-        run.pytorch_precision = "float32"  # for the few lines that PyTorch searches
+        run.pytorch_precision = "float32"  # for whatever CTranslate2 cannot do
     return engine
 
 
