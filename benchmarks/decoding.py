@@ -31,8 +31,8 @@ from heed.core.config import Document
 from heed.core.environment import num_cpus
 from heed.core.errors import HeedError
 from heed.decoding.options import SearchOptions
-from heed.decoding.translator import ModelTranslator
 from heed.execute import execute
+from heed.inference.translator import ModelTranslator
 from heed.metrics import score_outputs
 from heed.nn.device import choose_device
 from heed.planner import Planner, TrainOptions

@@ -40,12 +40,12 @@ from torch import Tensor, nn
 from heed.core.environment import data_dir, num_cpus
 from heed.data.batch import Batch
 from heed.data.text_stream import StreamLoader, TextStream
-from heed.decoding.ctranslate2_engine import searcher_with_fallback
-from heed.decoding.ctranslate2_generator import CTranslate2Generator
 from heed.decoding.options import SearchOptions
-from heed.decoding.translator import ModelTranslator
 from heed.export.ctranslate2 import write_model
 from heed.export.gpt2 import gpt2_config, to_gpt2
+from heed.inference.ctranslate2_engine import searcher_with_fallback
+from heed.inference.ctranslate2_generator import CTranslate2Generator
+from heed.inference.translator import ModelTranslator
 from heed.models.gpt import Gpt, GptConfig
 from heed.models.rnn_lm import Recurrent, RecurrentConfig
 from heed.nn.contract import Smoothing, Vocabularies

@@ -20,9 +20,9 @@ from statistics import median
 from typing import Any
 
 import heed
-from heed.decoding.ctranslate2_engine import searcher_with_fallback
 from heed.decoding.options import Constraints, Request
 from heed.evaluation.test_set import read_parallel
+from heed.inference.ctranslate2_engine import searcher_with_fallback
 from heed.nn.device import set_threads
 
 INSIDE = 0.2

@@ -251,7 +251,7 @@ def searching(place: Place, value: int, axis: str, engine: str) -> Measured:
 def by_pytorch(model: Any, vocab_size: int, rows: Sequence[Sequence[int]], length: int) -> Callable[[], object]:
     """heed's own search."""
     from heed.decoding.options import Request, SearchOptions
-    from heed.decoding.translator import ModelTranslator
+    from heed.inference.translator import ModelTranslator
     from heed.nn.packing import pack
     from heed.text.normalise import Normaliser
     from heed.text.tokenizers import TokenizerConfig, train_tokenizer
@@ -726,7 +726,7 @@ def stored(out: Path, name: str) -> dict[int, Measured]:
 # --- the command ----------------------------------------------------------------------------------------
 
 
-PRELOADED = ("ctranslate2", "heed.training.trainer", "heed.tasks.generation", "heed.decoding.translator")
+PRELOADED = ("ctranslate2", "heed.training.trainer", "heed.tasks.generation", "heed.inference.translator")
 """Modules that take long to import: the processes of the values are copies of this one and have them already."""
 
 

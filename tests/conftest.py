@@ -20,7 +20,7 @@ import typecheck
 # workers as cores. The first process of such a run only distributes the tests, and imports neither PyTorch nor heed.
 os.environ["OMP_NUM_THREADS"] = "1"
 
-typecheck.instrument(["heed.nn", "heed.models", "heed.decoding"])
+typecheck.instrument(["heed.nn", "heed.models", "heed.decoding", "heed.inference"])
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -36,10 +36,10 @@ from heed.core.weight_file import read_header
 from heed.data.line_hashes import LineHashes
 from heed.data.store import TokenStore
 from heed.data.validation import read_valid
-from heed.decoding.output_checks import Confidence
 from heed.decoding.phrases import Glossary
 from heed.documents.formats import FORMATS
 from heed.evaluation.score_log import read_scores
+from heed.inference.output_checks import Confidence
 from heed.metrics.word_frequency import WordCounts
 from heed.recipe import build_recipe
 from heed.report.validation import read_analysis

@@ -33,6 +33,7 @@ LINES = """
     data
     models
     decoding
+    inference
     tasks
     members
     training
@@ -66,6 +67,7 @@ FORBIDDEN = {
     "statistical": ["torch"],
     "nn": ["heed.text", "heed.recipe"],
     "decoding": ["heed.models"],  # any model that keeps the contract
+    "inference": ["heed.models"],
     "training": ["heed.models"],  # the recipe's business
 }
 

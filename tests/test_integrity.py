@@ -17,9 +17,9 @@ import heed
 from heed.core import run_files
 from heed.core.errors import DataError, StorageError
 from heed.core.run_manifest import MANIFEST, read_digests
-from heed.decoding.output_checks import Confidence
 from heed.evaluation.leakage import check_leakage
 from heed.execute import resume
+from heed.inference.output_checks import Confidence
 from heed.nn import weight_file
 from heed.planner import TrainOptions
 from heed.run import Run

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from heed.decoding.translator import ModelTranslator
+from heed.inference.translator import ModelTranslator
 from heed.text.normalise import Normaliser
 from heed.text.tokenizers.symbols import Word
 

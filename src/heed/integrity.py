@@ -10,8 +10,8 @@ from heed.core.errors import HeedError
 from heed.core.files import first_foreign
 from heed.core.run_manifest import MANIFEST, read_digests
 from heed.data.image_store import PIXELS, ImageStore
-from heed.decoding.ctranslate2_engine import DESCRIPTION, require_intact
-from heed.decoding.ctranslate2_engine import FOLDER as CONVERTED
+from heed.inference.ctranslate2_engine import DESCRIPTION, require_intact
+from heed.inference.ctranslate2_engine import FOLDER as CONVERTED
 from heed.run import RECIPE, WEIGHTS, Run
 from heed.tasks.prepare import TOKENS, open_tokens
 from heed.training.checkpoints import list_checkpoints, require_whole

@@ -20,11 +20,11 @@ from heed.cli.options import Compute
 from heed.core.errors import UsageError
 from heed.core.own_files import SMALL
 from heed.data.validation import read_valid
-from heed.decoding.ctranslate2_engine import FOLDER, Conversion
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import Request, SearchOptions
 from heed.evaluation.evaluation import precision_of
 from heed.evaluation.outputs import System
+from heed.inference.ctranslate2_engine import FOLDER, Conversion
 from heed.metrics import score_outputs
 from heed.report.page import report_text, write_report
 from heed.run import Run

@@ -12,7 +12,7 @@ from command import call
 from toy import pairs, unchecked_shapes, write_lines
 
 from heed.core.run_files import RunFiles
-from heed.decoding.sentences import MAX_CHARACTERS
+from heed.inference.sentences import MAX_CHARACTERS
 from heed.run import Run
 
 LINES = ["ba ce", "fo gu di", "", "me lu", "ko"]

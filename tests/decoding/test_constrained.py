@@ -14,7 +14,7 @@ from heed.core.errors import DataError, UsageError
 from heed.decoding.constraints import RequiredTerms, ends_word
 from heed.decoding.options import Constraints, SearchOptions
 from heed.decoding.phrases import is_boundary
-from heed.decoding.translator import ModelTranslator
+from heed.inference.translator import ModelTranslator
 from heed.nn.contract import Autoregressive
 from heed.text.normalise import Normaliser
 from heed.text.tokenizers import Tokenizer, TokenizerConfig, train_tokenizer

@@ -20,7 +20,7 @@ from random_models import BOS, EOS, PAD, half_trained
 
 from heed.data.batch import collate, source_from_ids
 from heed.decoding.options import Constraints, SearchOptions
-from heed.decoding.translator import ModelTranslator
+from heed.inference.translator import ModelTranslator
 from heed.nn.contract import Source, Trace
 from heed.text.normalise import Normaliser
 from heed.text.tokenizers.symbols import Character, Word

@@ -11,7 +11,7 @@ from scripted import ScriptedModel
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import SearchOptions
 from heed.decoding.ranking import minimum_bayes_risk
-from heed.decoding.translator import ModelTranslator
+from heed.inference.translator import ModelTranslator
 from heed.text.normalise import Normaliser
 from heed.text.tokenizers.symbols import Word
 

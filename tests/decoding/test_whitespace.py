@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from heed.decoding.sentences import join_sentences
 from heed.documents.html_spans import parse
 from heed.documents.spans import Span, write_span
+from heed.inference.sentences import join_sentences
 from heed.text.sentences import Piece, split_long, split_paragraph
 
 

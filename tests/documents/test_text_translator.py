@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from hashed_model import HashedModel
 
-from heed.decoding.alignment import links_of_pairs
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import Constraints, Request, SearchOptions
-from heed.decoding.translator import ModelTranslator
 from heed.documents.inline_tags import Links
 from heed.documents.text_translator import TextTranslator
 from heed.documents.translation import Partial, Step, TranslateOptions, Watch
+from heed.inference.alignment import links_of_pairs
+from heed.inference.translator import ModelTranslator
 from heed.text.normalise import Normaliser
 from heed.text.tokenizers import Tokenizer
 from heed.text.tokenizers.byte_level import Byte

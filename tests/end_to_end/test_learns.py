@@ -11,7 +11,7 @@ import torch
 
 from heed.data.batch import collate
 from heed.decoding.options import SearchOptions
-from heed.decoding.translator import ModelTranslator
+from heed.inference.translator import ModelTranslator
 from heed.models import Model, build_model
 from heed.models.encoder_decoder import EncoderDecoderConfig
 from heed.models.recurrent_decoder import RecurrentDecoderConfig

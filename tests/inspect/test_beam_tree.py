@@ -10,7 +10,7 @@ from scripted import ScriptedModel
 from word_translator import TOKENS, WORDS, translator_of
 
 from heed.decoding.options import SearchOptions
-from heed.decoding.translator import ModelTranslator
+from heed.inference.translator import ModelTranslator
 from heed.inspect.beam_tree import BeamRecorder, BeamTree, beam_tree
 
 A, B, C = (TOKENS.index(word) for word in "abc")

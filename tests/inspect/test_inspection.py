@@ -17,13 +17,13 @@ from word_translator import TOKENS, WORDS, translator_of
 import heed
 from heed.core.errors import UsageError
 from heed.decoding.options import SearchOptions
-from heed.decoding.translator import ModelTranslator
-from heed.decoding.words import Word
+from heed.inference.translator import ModelTranslator
 from heed.inspect import Inspection, inspect_text, inspect_translation, likely_words
 from heed.inspect import inspection as inspection_module
 from heed.nn.contract import Trace
 from heed.tasks.predictor import Predictor
 from heed.text.normalise import Normaliser
+from heed.text.token_words import Word
 from heed.text.tokenizers.symbols import Character
 
 FIXTURES = Path(__file__).resolve().parent.parent / "fixtures" / "run-v1"

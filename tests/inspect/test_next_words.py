@@ -11,7 +11,7 @@ from random_models import BOS, EOS, half_trained
 from word_translator import TOKENS, WORDS, translator_of
 
 from heed.data.batch import source_from_ids
-from heed.decoding.translator import ModelTranslator
+from heed.inference.translator import ModelTranslator
 from heed.inspect.next_words import NUM_WORDS, next_word_log_probs
 from heed.inspect.teacher_forcing import EncodedPair
 from heed.text.normalise import Normaliser

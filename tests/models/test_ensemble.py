@@ -9,7 +9,7 @@ import torch
 from random_models import EOS, half_trained, model_of, random_source, random_targets
 
 from heed.decoding.options import SearchOptions
-from heed.decoding.translator import ModelTranslator
+from heed.inference.translator import ModelTranslator
 from heed.models.ensemble import Ensemble, ShallowFusion
 from heed.nn.contract import Trace
 from heed.text.normalise import Normaliser

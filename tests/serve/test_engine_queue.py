@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from serving import until
 
-from heed.decoding.ctranslate2_engine import can_search
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import Request, SearchOptions
+from heed.inference.ctranslate2_engine import can_search
 from heed.serve.engine.engine_queue import MAX_BATCH, MAX_SOURCE_TOKENS, EngineQueue
 from heed.serve.engine.scheduler import Ticket
 

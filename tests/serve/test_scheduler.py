@@ -16,7 +16,7 @@ from heed.core.errors import DataError
 from heed.decoding.engine import ContinuousBatch, RequestGroup
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import Constraints, Request, SearchOptions
-from heed.decoding.translator import ModelTranslator
+from heed.inference.translator import ModelTranslator
 from heed.nn.contract import Autoregressive, Source
 from heed.serve.engine.scheduler import Outcome, Scheduler, Ticket
 from heed.text.normalise import Normaliser

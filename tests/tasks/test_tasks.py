@@ -13,8 +13,8 @@ from toy import translate as toy_translation
 
 from heed.core.config import Document
 from heed.core.errors import UsageError
-from heed.decoding.translator import ModelTranslator
 from heed.execute import prepare_run
+from heed.inference.translator import ModelTranslator
 from heed.planner import Planner, TrainOptions
 from heed.run import Run
 from heed.tasks.generation import likelihood

@@ -25,7 +25,7 @@ from tokenizers import pre_tokenizers
 
 from heed.core import config
 from heed.core.errors import DataError, MissingInputError, UsageError
-from heed.decoding.sentences import most_tokens
+from heed.inference.sentences import most_tokens
 from heed.text.tokenizers import TOKENIZERS, Tokenizer, TokenizerConfig, load_tokenizer, save, train_tokenizer
 from heed.text.tokenizers import dropout as dropout_module
 from heed.text.tokenizers.byte_level import BYTE_SYMBOLS

@@ -63,7 +63,7 @@ def _links_of(
 ) -> list[Links]:
     """The links of each pair of lines by one translator; with `gold`, the best heads are listed."""
     import heed
-    from heed.decoding.alignment import head_links, word_links
+    from heed.inference.alignment import head_links, word_links
 
     loaded = heed.load(run)
     loaded.require("translate", "heed align")

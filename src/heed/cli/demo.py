@@ -86,3 +86,4 @@ def demo(
     for sentence, hypothesis in zip(SENTENCES, translator.translate(SENTENCES, SearchOptions()), strict=True):
         print(f"{sentence}\n  → {hypothesis.text}")
     print(f'\nTry it: echo "The old man sees the small dog." | {sys.argv[0]} translate {out}')
+    print(f"It knows only the words and the kinds of sentences of its corpus: see {texts / 'train.en'}")

@@ -124,7 +124,7 @@ def review(
 
       heed memory review team.memory --reject 17 --reject 40 --approve-rest
     """
-    from heed.decoding.output_checks import Guard
+    from heed.inference.output_checks import Guard
     from heed.memory.review import suspicious
     from heed.text.readers.tables import one_line
 

@@ -72,7 +72,7 @@ class TranslationOutput:
         """Word links of the derivation or by the model's attention, in Pharaoh format."""
         links: Sequence[tuple[int, int]] | None = best.links
         if links is None:
-            from heed.decoding.alignment import word_links  # imports PyTorch
+            from heed.inference.alignment import word_links  # imports PyTorch
 
             links = word_links(self.loaded.translator, source, best.text)
         return " ".join(f"{i}-{j}" for i, j in links)

@@ -30,8 +30,8 @@ from heed.core.progress import warn
 if TYPE_CHECKING:
     from heed.cli.constraints import InputLines
     from heed.decoding.hypothesis import Hypothesis
-    from heed.decoding.line_translator import LineTranslator
     from heed.decoding.options import Constraints, SearchOptions
+    from heed.inference.line_translator import LineTranslator
     from heed.text.sentences import Piece
 
 Words = Annotated[list[str], typer.Argument(metavar="RUN", help="A run folder, made by heed train.")]
@@ -195,7 +195,7 @@ class _Lines:
 
     def translated(self, sources: Sequence[str], required: Sequence[Constraints] | None) -> list[Hypothesis]:
         """The hypotheses of some lines. `required`: the constraints of each, if there are any."""
-        from heed.decoding.sentences import split_sentences
+        from heed.inference.sentences import split_sentences
 
         count = self.translator.num_source_tokens
         prefixes = [constraint.prefix for constraint in required or ()]
@@ -316,7 +316,7 @@ def _by_sentence(
 
     The terms of the glossary apply to the sentence they occur in, the prefix of a line to its first sentence.
     """
-    from heed.decoding.sentences import translate_pieces
+    from heed.inference.sentences import translate_pieces
 
     def translated(sentences: list[str]) -> list[Hypothesis]:
         if not reader.constrained:

@@ -67,7 +67,10 @@ def compress(predictor: Predictor, data: bytes, rows: int = 1, on_tokens: OnToke
     tokenizer = _tokenizer(predictor.run)
     pieces, layout = tokenizer.encode(data, rows)
     if tokenizer.decode(pieces, layout) != data:
-        raise HeedError("this run's tokens cannot represent the text exactly: nothing was written.")
+        raise HeedError(
+            "this run's tokens do not give the text back exactly, so nothing was written. Please report this, with the "
+            "text and the tokenizer."
+        )
     encoder = Encoder()
     side = _Side(encoder, _reads_lines(predictor.run), len(data))
     _run(model, [_Row(side, len(piece), piece) for piece in pieces], rows, on_tokens)

@@ -1,1 +1,1 @@
-"""Search and forced scoring for any model: one loop, logit rules, strategies, ranking, output checks."""
+"""Search and forced scoring for any model: one loop, logit rules, strategies, ranking."""

@@ -31,12 +31,12 @@ from heed.core.errors import HeedError
 from heed.core.json_text import parse_json
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import Constraints, SearchOptions
-from heed.decoding.sentences import MAX_TOKENS, most_tokens
 from heed.documents.file_format import FileContext
 from heed.documents.formats import translate_file
 from heed.documents.inline_tags import Links
 from heed.documents.text_translator import TextTranslator
 from heed.documents.translation import Step, TranslateOptions, Watch
+from heed.inference.sentences import MAX_TOKENS, most_tokens
 from heed.text.normalise import Normaliser
 from heed.text.readers.columns import Sides
 

@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from heed.decoding.sentences import whitespace
 from heed.documents.inline_tags import InlineTag, Links, insert_tags
+from heed.inference.sentences import whitespace
 from heed.text.sentences import Piece
 
 _SPACES = " \t\n\r\f"

@@ -11,11 +11,11 @@ from heed.core.errors import UsageError
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import Constraints, SearchOptions
 from heed.decoding.phrases import Glossary
-from heed.decoding.sentences import join_sentences, split_sentences
 from heed.documents.html_spans import parse
 from heed.documents.inline_tags import Links, are_kept, insert_tags, without_placeholders
 from heed.documents.spans import Part, Span, write_span
 from heed.documents.translation import Partial, Searcher, Sentence, Step, TranslateOptions, Translation, num_ranks
+from heed.inference.sentences import join_sentences, split_sentences
 from heed.text.sentences import Piece, split_long
 
 T = TypeVar("T")

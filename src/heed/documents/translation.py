@@ -11,7 +11,7 @@ from heed.decoding.options import Constraints, Request, SearchOptions
 from heed.documents.inline_tags import Links
 
 if TYPE_CHECKING:
-    from heed.decoding.line_translator import LineTranslator
+    from heed.inference.line_translator import LineTranslator
 
 Watch = Callable[[Request, list[int]], None]
 """Gets a request and its best tokens so far, after each step of its search."""

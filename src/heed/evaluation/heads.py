@@ -106,7 +106,10 @@ def word_attention(attention: TokenAttention, num_words: int) -> Floats:
     member = (places[:, None] == np.arange(num_words)).astype(np.float64)  # [T, N]
     sizes = member.sum(axis=0)
     if (sizes == 0).any():
-        raise DataError("a word of the treebank has no token.")
+        raise DataError(
+            "this run's tokenizer makes no token of a word of the treebank, so it has no attention. "
+            "Remove its sentence from the file."
+        )
     weights: Floats = (member / sizes).T @ attention.weights.astype(np.float64) @ member
     return weights
 

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from heed.core.errors import DataError, UsageError
 from heed.core.progress import message
-from heed.decoding.alignment import word_links
 from heed.decoding.options import SearchOptions
 from heed.evaluation.evaluation import INTERVALS, Evaluation, ScoredSentence, check_leakages, compare_all, precision_of
 from heed.evaluation.test_set import HeldOut
+from heed.inference.alignment import word_links
 from heed.metrics import METRICS, TRANSLATION_METRICS, output_statistics, sentence_scores
 from heed.metrics.metric import OutputMetric, Score, SentenceStatistics
 from heed.metrics.sentence_length import by_length

@@ -21,9 +21,9 @@ from heed.core.environment import num_cpus
 from heed.core.errors import DataError, MissingInputError
 from heed.core.files import atomic_write, sha256_file
 from heed.core.own_files import own_path, read_own
-from heed.decoding.ctranslate2_engine import FOLDER, Conversion
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import Request, SearchOptions
+from heed.inference.ctranslate2_engine import FOLDER, Conversion
 from heed.text.tokenizers import Tokenizer, load_tokenizers
 
 

@@ -17,11 +17,11 @@ import torch
 from heed.core.environment import num_cpus
 from heed.core.errors import UsageError
 from heed.core.files import atomic_folder, remove_folder, storage_errors
-from heed.decoding.ctranslate2_engine import DESCRIPTION, FOLDER, Conversion, CTranslate2Engine, describe
-from heed.decoding.ctranslate2_generator import CTranslate2Generator
 from heed.decoding.detokenizer import Detokenizer
-from heed.decoding.sentences import MAX_TOKENS
 from heed.export.rounding import PRECISIONS, measure_rounding
+from heed.inference.ctranslate2_engine import DESCRIPTION, FOLDER, Conversion, CTranslate2Engine, describe
+from heed.inference.ctranslate2_generator import CTranslate2Generator
+from heed.inference.sentences import MAX_TOKENS
 from heed.models import GenerativeModel
 from heed.nn.packing import has_rounded_products
 from heed.run import WEIGHTS, Run

@@ -10,11 +10,11 @@ import time
 from collections.abc import Mapping
 
 from heed.core.environment import num_cpus
-from heed.decoding.ctranslate2_engine import CTranslate2Engine, Rounding
 from heed.decoding.hypothesis import Hypothesis
-from heed.decoding.line_translator import LineTranslator
 from heed.decoding.options import Request, SearchOptions
 from heed.export.verification import validation_rows
+from heed.inference.ctranslate2_engine import CTranslate2Engine, Rounding
+from heed.inference.line_translator import LineTranslator
 from heed.metrics import output_statistics
 from heed.metrics.significance import FEWEST_ROWS, paired_bootstrap
 from heed.run import Run

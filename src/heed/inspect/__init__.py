@@ -5,12 +5,12 @@ an `ImageInspection`, `inspect_derivation` a `DerivationInspection`. `render` wr
 of the page's scripts.
 """
 
-from heed.decoding.words import Choice
 from heed.inspect.derivation import DerivationInspection, inspect_derivation
 from heed.inspect.image import ImageInspection, inspect_image
 from heed.inspect.inspection import Inspection, inspect_text, inspect_translation, likely_words
 from heed.inspect.page_file import PAGE, ModelCard, render
 from heed.inspect.reader import ReaderInspection, inspect_reader
+from heed.text.token_words import Choice
 
 __all__ = [
     "PAGE", "Choice", "DerivationInspection", "ImageInspection", "Inspection", "ModelCard", "ReaderInspection",

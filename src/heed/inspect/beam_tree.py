@@ -13,7 +13,7 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 
 from heed.decoding.beam import NEVER, Continuations
-from heed.decoding.words import continues_word, probability
+from heed.text.token_words import continues_word, probability
 from heed.text.tokenizers import Tokenizer
 
 Fate = Literal["dropped", "kept", "finished"]

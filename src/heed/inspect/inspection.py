@@ -12,12 +12,12 @@ from heed.decoding.detokenizer import Detokenizer
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import SearchOptions
 from heed.decoding.scoring import TokenStats
-from heed.decoding.translator import ModelTranslator
-from heed.decoding.words import Choice, Token, Word, continues_word, probability, word_slices
+from heed.inference.translator import ModelTranslator
 from heed.inspect.attention import Attention, word_attention
 from heed.inspect.beam_tree import BeamRecorder, BeamTree, beam_tree
 from heed.inspect.next_words import next_words
 from heed.inspect.teacher_forcing import EncodedPair, forced_pass
+from heed.text.token_words import Choice, Token, Word, continues_word, probability, word_slices
 from heed.text.tokenizers import Tokenizer
 from heed.text.vocabulary import EOS_ID
 

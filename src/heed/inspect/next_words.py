@@ -16,9 +16,9 @@ from jaxtyping import Bool
 from torch import Tensor
 
 from heed.decoding.detokenizer import Detokenizer
-from heed.decoding.translator import ModelTranslator
-from heed.decoding.words import Choice, continues_word, probability
+from heed.inference.translator import ModelTranslator
 from heed.inspect.teacher_forcing import EncodedPair
+from heed.text.token_words import Choice, continues_word, probability
 from heed.text.vocabulary import EOS_ID
 
 NUM_WORDS = 8

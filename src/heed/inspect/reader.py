@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from heed.decoding.words import Word
 from heed.inspect.attention import Attention, pooled_words, word_attention_within
 from heed.inspect.inspection import MAX_SENTENCE, MAX_TEXT, require_text
 from heed.inspect.teacher_forcing import MAX_TRACED
 from heed.nn.contract import Trace
 from heed.tasks.predictor import Explanation, Prediction, Predictor
 from heed.tasks.reading import Lattice, SpanMarginals
+from heed.text.token_words import Word
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import torch
 
 from heed.data.batch import source_from_ids
 from heed.decoding.scoring import TokenStats, token_stats
-from heed.decoding.translator import ModelTranslator
+from heed.inference.translator import ModelTranslator
 from heed.nn.contract import Source, Trace
 from heed.text.vocabulary import BOS_ID, EOS_ID, PAD_ID
 

@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from heed.decoding.output_checks import Guard
+from heed.inference.output_checks import Guard
 from heed.memory.store import Unit
 from heed.text.pair_filter import PairFilter, PairFilterConfig
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-from heed.decoding.output_checks import Guard
+from heed.inference.output_checks import Guard
 from heed.memory.review import suspicious
 from heed.memory.store import NearMatch, TranslationMemory, Unit
 

@@ -1,7 +1,7 @@
 """Derivations: translations with the steps that made them, from translators that search by themselves.
 
 A translator that derives (`Derives`) is estimated from a `Bitext` and has no P(w_t | w_<t): its score is of a whole
-derivation. `heed.decoding.deriving_translator` makes it a searcher like any other.
+derivation. `heed.inference.deriving_translator` makes it a searcher like any other.
 """
 
 from __future__ import annotations

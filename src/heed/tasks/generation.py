@@ -14,7 +14,7 @@ from heed.data.batch import Batch, Ids, collate
 from heed.data.loader import BatchLoader
 from heed.data.subword_dropout import SubwordDropout
 from heed.decoding.scoring import TokenScores
-from heed.decoding.translator import ModelTranslator
+from heed.inference.translator import ModelTranslator
 from heed.metrics import score_likelihoods
 from heed.metrics.likelihood import TextLikelihood
 from heed.metrics.metric import Score

@@ -19,7 +19,7 @@ from heed.core.errors import UsageError
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import SearchOptions
 from heed.decoding.scoring import TextScorer, TokenScores
-from heed.decoding.translator import ModelTranslator
+from heed.inference.translator import ModelTranslator
 from heed.statistical.derivation import Derivation
 from heed.tasks.embedding import (
     Neighbourhood,

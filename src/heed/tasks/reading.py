@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Literal
 
-from heed.decoding.words import Token, Word, continues_word, word_slices
 from heed.nn.contract import Trace
 from heed.tasks.predictor import Explanation, Prediction
+from heed.text.token_words import Token, Word, continues_word, word_slices
 from heed.text.tokenizers import Tokenizer
 from heed.text.vocabulary import EOS_ID
 from heed.text.words import Word as Place

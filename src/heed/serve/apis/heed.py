@@ -11,11 +11,11 @@ from typing import Any, TypeVar
 from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import PlainTextResponse, StreamingResponse
 
-from heed.decoding.translator import ModelTranslator
 from heed.documents.formats import FORMATS
 from heed.documents.html_spans import spoken_text
 from heed.documents.text_translator import TextTranslator
 from heed.documents.translation import Partial, TranslateOptions
+from heed.inference.translator import ModelTranslator
 from heed.inspect import inspect_derivation, inspect_reader, inspect_text, inspect_translation, likely_words
 from heed.serve.apis import heed_schema as schema
 from heed.serve.apis.heed_fields import (

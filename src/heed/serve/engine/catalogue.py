@@ -13,8 +13,8 @@ from pathlib import Path
 from heed.core.errors import DataError, MissingInputError, UsageError
 from heed.core.own_files import open_own
 from heed.decoding.options import SearchOptions
-from heed.decoding.translator import ModelTranslator
 from heed.documents.translation import Step
+from heed.inference.translator import ModelTranslator
 from heed.report.description import model_sentence
 from heed.report.page import report_text
 from heed.run import WEIGHTS, Run

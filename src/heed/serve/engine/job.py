@@ -10,12 +10,12 @@ from queue import Empty, SimpleQueue
 from typing import Any, TypeVar, cast
 
 from heed.core.errors import HeedError
-from heed.decoding.alignment import links_of_pairs
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import Constraints, Request, SearchOptions
-from heed.decoding.translator import ModelTranslator
 from heed.documents.inline_tags import Links
 from heed.documents.translation import Step, Watch
+from heed.inference.alignment import links_of_pairs
+from heed.inference.translator import ModelTranslator
 from heed.serve.engine.pace import Pace, Slices
 from heed.serve.engine.scheduler import Outcome, Ticket
 from heed.serve.engine.worker import Worker

@@ -11,7 +11,7 @@ import torch
 
 from heed.decoding.detokenizer import Detokenizer
 from heed.decoding.scoring import TokenStats, token_stats
-from heed.decoding.translator import ModelTranslator
+from heed.inference.translator import ModelTranslator
 from heed.inspect.teacher_forcing import EncodedPair
 from heed.text.vocabulary import BOS_ID, EOS_ID
 

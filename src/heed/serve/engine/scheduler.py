@@ -21,7 +21,7 @@ from heed.decoding.engine import ContinuousBatch, RequestGroup
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import Request, SearchOptions
 from heed.decoding.scoring import MAX_POSITIONS
-from heed.decoding.translator import ModelTranslator
+from heed.inference.translator import ModelTranslator
 from heed.nn.device import is_out_of_memory
 
 MAX_ROWS = 320

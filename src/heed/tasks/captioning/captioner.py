@@ -11,8 +11,8 @@ import torch
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import Request, SearchOptions
 from heed.decoding.scoring import TokenScores, batches
-from heed.decoding.translator import ModelTranslator
 from heed.images.decode import Pixels, digest_of
+from heed.inference.translator import ModelTranslator
 from heed.nn.contract import Autoregressive, Source, Trace
 from heed.nn.images import ImageSource
 from heed.tasks.captioning.batches import caption_batch, features_of

@@ -7,11 +7,11 @@ from typing import Any
 
 import torch
 
-from heed.decoding.words import word_slices
 from heed.models.hierarchical_attention import WORDS
 from heed.nn.contract import Trace
 from heed.tasks.classification.reading import outputs_of
 from heed.tasks.predictor import AttendedSentence, Weighted
+from heed.text.token_words import word_slices
 
 SENTENCES = "pooling"
 """Name of the traced attention of the pooling head."""

@@ -6,10 +6,10 @@ from typing import Any
 
 import torch
 
-from heed.decoding.words import Word
 from heed.nn.contract import Trace
 from heed.tasks.classification.reading import outputs_of
 from heed.tasks.reading import Reading, text_words
+from heed.text.token_words import Word
 
 MOST_ANSWERS = 20
 """Labels of a reading."""

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 
-from heed.decoding.ctranslate2_engine import FOLDER, searcher_with_fallback
-from heed.decoding.ctranslate2_generator import CTranslate2Generator
-from heed.decoding.line_translator import LineTranslator
 from heed.decoding.options import SearchOptions
 from heed.export.converted_run import ConvertedRun, ConvertedSettings, made_from, open_conversion
+from heed.inference.ctranslate2_engine import FOLDER, searcher_with_fallback
+from heed.inference.ctranslate2_generator import CTranslate2Generator
+from heed.inference.line_translator import LineTranslator
 from heed.tasks.language_model.data import TextData
 from heed.text.tokenizers import Tokenizer
 

@@ -10,16 +10,16 @@ from heed.core.config import Document, build
 from heed.core.errors import UsageError
 from heed.data.text_stream import TextStream
 from heed.data.validation import read_valid
-from heed.decoding.ctranslate2_engine import searcher_with_fallback
 from heed.decoding.detokenizer import Detokenizer
-from heed.decoding.engine_contract import Engine
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import USUAL_LENGTH, Request, SearchOptions
 from heed.decoding.scoring import TextScorer, TokenScores, make_reader
-from heed.decoding.translator import ModelTranslator
 from heed.evaluation.likelihoods import evaluate_texts, read_by
 from heed.evaluation.test_set import HeldOut
 from heed.export.ctranslate2 import convert, is_convertible, open_engine
+from heed.inference.ctranslate2_engine import searcher_with_fallback
+from heed.inference.engine_contract import Engine
+from heed.inference.translator import ModelTranslator
 from heed.report.validation import measured
 from heed.run import Run
 from heed.tasks.embedding import TokenAttention, TokenVectors, generator_attention, generator_vectors

@@ -12,7 +12,6 @@ import torch
 from heed.core.errors import UsageError
 from heed.data.batch import source_from_ids
 from heed.data.validation import read_valid
-from heed.decoding.pseudo_likelihood import PseudoReader
 from heed.decoding.scoring import TextScorer, TokenScores
 from heed.evaluation.likelihoods import evaluate_texts, read_by
 from heed.evaluation.test_set import HeldOut
@@ -22,6 +21,7 @@ from heed.run import Run
 from heed.tasks.embedding import TokenAttention, TokenVectors, encoder_attention, encoder_vectors
 from heed.tasks.masked_language_model.data import MaskedTextData
 from heed.tasks.masked_language_model.prepare import MASK
+from heed.tasks.masked_language_model.pseudo_likelihood import PseudoReader
 from heed.tasks.masked_language_model.reading import read, text_log_probs
 from heed.tasks.predictor import Prediction, Predictor
 from heed.tasks.reading import Reading

@@ -17,9 +17,9 @@ from torch import Tensor
 
 from heed.data.batch import source_from_ids
 from heed.decoding.scoring import TokenStats, stats_of
-from heed.decoding.words import Choice, Token, Word, continues_word, probability
 from heed.nn.contract import Trace
 from heed.tasks.reading import Reading, text_words
+from heed.text.token_words import Choice, Token, Word, continues_word, probability
 from heed.text.tokenizers import Tokenizer
 from heed.text.vocabulary import EOS_ID, PAD_ID, SPECIAL_PIECES
 

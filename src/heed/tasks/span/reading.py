@@ -7,12 +7,12 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from heed.decoding.words import Word
 from heed.nn.contract import Trace
 from heed.tasks.reading import Reading, SpanMarginals, of_kind, spelled_words
 from heed.tasks.span.answering import Answerer, best_answers
 from heed.tasks.span.words import SplitQuestion
 from heed.text.readers.questions import Question
+from heed.text.token_words import Word
 
 MOST_ANSWERS = 5
 """Answers of a reading."""

@@ -1,7 +1,7 @@
 """Calibration of confidences: the probability that a translation is good, learned from validation data.
 
 The validation sources are translated with the user's options, each output is labelled as good or bad (see
-`heed.decoding.output_checks`), and a logistic regression learns to predict the label. Printed and plotted figures are
+`heed.inference.output_checks`), and a logistic regression learns to predict the label. Printed and plotted figures are
 cross-validated. The same data selected the weights of the run, so confidences on other text may be slightly too high.
 """
 
@@ -19,7 +19,7 @@ from heed.core.run_files import RunFiles
 from heed.data.validation import read_valid
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import SearchOptions
-from heed.decoding.output_checks import FEATURES, Confidence, features, is_defective
+from heed.inference.output_checks import FEATURES, Confidence, features, is_defective
 from heed.metrics import sentence_scores
 from heed.metrics.calibration import (
     Bin,

@@ -7,10 +7,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from heed.decoding.ctranslate2_engine import FOLDER, CTranslate2Engine
 from heed.decoding.detokenizer import Detokenizer
-from heed.decoding.line_translator import LineTranslator
 from heed.export.converted_run import ConvertedRun, ConvertedSettings, made_from, open_conversion
+from heed.inference.ctranslate2_engine import FOLDER, CTranslate2Engine
+from heed.inference.line_translator import LineTranslator
 from heed.tasks.translation.data import TranslationData
 from heed.tasks.translation.translating import RunWithoutPyTorch, Translating
 from heed.text.tokenizers import Tokenizer

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from heed.data.store import TokenStore
-from heed.decoding.deriving_translator import require_derivable
+from heed.inference.deriving_translator import require_derivable
 from heed.statistical.derivation import Bitext
 from heed.tasks.translation.data import TranslationData
 from heed.tasks.translation.prepare import target_lines

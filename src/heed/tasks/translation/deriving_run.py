@@ -19,8 +19,8 @@ from heed.core.formats import FORMAT, require_format
 from heed.core.run_files import RunFiles
 from heed.core.toml import MAX_BYTES, parse_toml
 from heed.core.weight_file import read_header
-from heed.decoding.deriving_translator import DerivingTranslator
 from heed.decoding.options import SearchOptions
+from heed.inference.deriving_translator import DerivingTranslator
 from heed.report.usability import usability
 from heed.statistical.derivation import Derives
 from heed.statistical.phrases.settings import PhraseSettings
@@ -116,6 +116,6 @@ class DerivingRun(RunWithoutPyTorch):
         return self.translator
 
     def word_links(self, pairs: Sequence[tuple[str, str]]) -> list[list[tuple[int, int]]]:
-        from heed.decoding.alignment import links_of_pairs  # imports PyTorch; translations bring their own links
+        from heed.inference.alignment import links_of_pairs  # imports PyTorch; translations bring their own links
 
         return links_of_pairs(self.translator, pairs)

@@ -12,16 +12,16 @@ import torch
 
 from heed.core.environment import num_cpus
 from heed.core.errors import DataError, UsageError
-from heed.decoding.alignment import links_of_pairs
-from heed.decoding.deriving_translator import DerivingTranslator
-from heed.decoding.engine_contract import Engine
 from heed.decoding.hypothesis import Hypothesis
-from heed.decoding.line_translator import LineTranslator
 from heed.decoding.options import Request, SearchOptions
 from heed.decoding.scoring import TokenScores
-from heed.decoding.translator import ModelTranslator
 from heed.evaluation.test_set import HeldOut
 from heed.export.ctranslate2 import convert, is_convertible, open_engine, usable_conversion
+from heed.inference.alignment import links_of_pairs
+from heed.inference.deriving_translator import DerivingTranslator
+from heed.inference.engine_contract import Engine
+from heed.inference.line_translator import LineTranslator
+from heed.inference.translator import ModelTranslator
 from heed.models import MODELS
 from heed.report.usability import usability
 from heed.run import WEIGHTS, Run

@@ -16,10 +16,10 @@ from heed.data.batch import Batch
 from heed.data.loader import BatchLoader
 from heed.data.subword_dropout import SIDES, SubwordDropout
 from heed.data.validation import read_valid
-from heed.decoding.deriving_translator import DerivingTranslator
 from heed.decoding.options import SearchOptions
-from heed.decoding.output_checks import CONFIDENCE
-from heed.decoding.translator import ModelTranslator
+from heed.inference.deriving_translator import DerivingTranslator
+from heed.inference.output_checks import CONFIDENCE
+from heed.inference.translator import ModelTranslator
 from heed.metrics import METRICS, output_metric, score_outputs
 from heed.metrics.metric import Score
 from heed.models import MODELS

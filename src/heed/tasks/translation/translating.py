@@ -13,11 +13,11 @@ from typing import Protocol
 
 from heed.core.errors import DataError
 from heed.data.validation import read_valid
-from heed.decoding.ctranslate2_engine import searcher_with_fallback
-from heed.decoding.engine_contract import Engine
-from heed.decoding.line_translator import LineTranslator
 from heed.decoding.options import SearchOptions
-from heed.decoding.output_checks import Confidence, Guard, OutputChecks, Searcher
+from heed.inference.ctranslate2_engine import searcher_with_fallback
+from heed.inference.engine_contract import Engine
+from heed.inference.line_translator import LineTranslator
+from heed.inference.output_checks import Confidence, Guard, OutputChecks, Searcher
 from heed.tasks.translation.compatibility import warn_about_input
 from heed.tasks.translation.data import TranslationData
 from heed.text.tokenizers import Tokenizer
@@ -70,7 +70,7 @@ class Translating(ABC):
 
     @abstractmethod
     def word_links(self, pairs: Sequence[tuple[str, str]]) -> list[list[tuple[int, int]]]:
-        """The word alignment of texts and their translations, by attention (`heed.decoding.alignment`)."""
+        """The word alignment of texts and their translations, by attention (`heed.inference.alignment`)."""
 
     # --- languages and tags -----------------------------------------------------------------------------
 

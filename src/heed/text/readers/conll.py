@@ -27,7 +27,6 @@ UNMARKED = frozenset({"-", "_", "O", "0", "*", ""})
 MARKED = "V"
 """The mark of the token that the spans of a sentence belong to."""
 TAG_COLUMN = "Name the column of the tags, counted from 1: --tag-column 2 (in CoNLL-U: upos, xpos, ...)."
-_ROW_NUMBER = re.compile(r"\d+")
 _NO_TOKEN = re.compile(r"\d+[-.]\d+")
 _SPAN = re.compile(r"\(([^()*]+)|\*|\)")
 _ENDS_IN_SPAN = re.compile(r"\s\([^()*\s]+\*\)*\s*$")

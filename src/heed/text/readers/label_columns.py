@@ -7,7 +7,6 @@ contains a usual heading or a given one, or if its label occurs in no other row 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -172,8 +171,3 @@ def _repeating(columns: Sequence[_Column], texts: Sequence[int], first: Sequence
         f"{name}: columns {numbers} could hold the labels ({listed(first)}).",
         f"Name it: --label-column {able[0].at + 1}.",
     )
-
-
-def label_counts(labels: Sequence[Sequence[str]]) -> Counter[str]:
-    """How often each label occurs."""
-    return Counter(label for row in labels for label in row)

@@ -103,13 +103,6 @@ def possible_headings(table: LabelledTable) -> tuple[str, ...]:
     return tuple(map(_text, names if names is not None else next(rows, (1, []))[1]))
 
 
-def read_labelled(
-    table: LabelledTable, errors: Errors = "strict", left_out: Counter[str] | None = None
-) -> Iterator[LabelledRow]:
-    """The rows of a table, as `open_labelled`."""
-    return open_labelled(table, errors, left_out).rows
-
-
 def _cells(
     table: LabelledTable, errors: Errors, left_out: Counter[str]
 ) -> tuple[list[str] | None, Iterator[tuple[int, Cells]]]:

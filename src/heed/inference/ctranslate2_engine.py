@@ -33,11 +33,11 @@ from heed.core.config import Config
 from heed.core.errors import DataError, MissingInputError
 from heed.core.files import sha256_file
 from heed.core.own_files import own_path, read_own
-from heed.decoding.engine_contract import Engine
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import Request, SearchOptions
-from heed.decoding.output_checks import Searcher
 from heed.decoding.ranking import LengthPenalty, by_score
+from heed.inference.engine_contract import Engine
+from heed.inference.output_checks import Searcher
 from heed.text.vocabulary import EOS_ID, Vocabulary
 
 _OBEYED = {"beam_size", "nbest", "length_penalty", "length_norm", "max_tokens", "max_ratio", "max_extra"}
@@ -410,7 +410,7 @@ def searcher_with_fallback(
 ) -> Searcher:  # fmt: skip
     """A searcher that uses the engine where it can; `fallback` for all other requests.
 
-    `best_of`: see `heed.decoding.line_translator.LineTranslator`. `with_tokens`: see `CTranslate2Engine.search`.
+    `best_of`: see `heed.inference.line_translator.LineTranslator`. `with_tokens`: see `CTranslate2Engine.search`.
     Several threads may search at once. The fallback is called by as many as the engine has workers, but at first by
     one, since it may load a model.
     """

@@ -16,10 +16,10 @@ from heed.decoding.detokenizer import TextStreamer
 from heed.decoding.engine import SearchInputs, search, steps
 from heed.decoding.factory import MakeSource, SearchFactory, token_source
 from heed.decoding.hypothesis import Hypothesis
-from heed.decoding.line_translator import LineTranslator
 from heed.decoding.options import Request, SearchOptions
-from heed.decoding.output_checks import OutputChecks
 from heed.decoding.scoring import MAX_POSITIONS, TokenScores, batches, halve_on_oom, score_rows
+from heed.inference.line_translator import LineTranslator
+from heed.inference.output_checks import OutputChecks
 from heed.nn.contract import Autoregressive, Trace
 from heed.text.normalise import Normaliser
 from heed.text.tokenizers import LineEnd, Tokenizer

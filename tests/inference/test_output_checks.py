@@ -9,8 +9,8 @@ from scripted import ScriptedModel
 
 from heed.core.errors import DataError
 from heed.decoding.options import Constraints, SearchOptions
-from heed.decoding.output_checks import Guard, OutputChecks, _Limit, fallback_searches, is_loop, no_repeat_size
-from heed.decoding.translator import ModelTranslator
+from heed.inference.output_checks import Guard, OutputChecks, _Limit, fallback_searches, is_loop, no_repeat_size
+from heed.inference.translator import ModelTranslator
 from heed.text.normalise import Normaliser
 from heed.text.tokenizers.byte_level import Byte
 from heed.text.tokenizers.symbols import Character, CharBigram, Word

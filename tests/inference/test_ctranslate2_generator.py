@@ -13,13 +13,13 @@ import torch
 from random_models import half_trained
 from word_translator import WORDS
 
-from heed.decoding.ctranslate2_engine import searcher_with_fallback
-from heed.decoding.ctranslate2_generator import CTranslate2Generator
 from heed.decoding.detokenizer import Detokenizer
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import SearchOptions
-from heed.decoding.translator import ModelTranslator
 from heed.export.ctranslate2 import write_model
+from heed.inference.ctranslate2_engine import searcher_with_fallback
+from heed.inference.ctranslate2_generator import CTranslate2Generator
+from heed.inference.translator import ModelTranslator
 from heed.text.normalise import Normaliser
 from heed.text.tokenizers import LineEnd
 

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from heed.core.errors import UsageError
-from heed.decoding.alignment import word_links
-from heed.decoding.deriving_translator import DerivingTranslator
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import Constraints, SearchOptions
 from heed.decoding.phrases import Glossary
+from heed.inference.alignment import word_links
+from heed.inference.deriving_translator import DerivingTranslator
 from heed.statistical.derivation import Derivation, Forced, every_link
 from heed.text.normalise import Normaliser
 from heed.text.tokenizers import TokenizerConfig, train_tokenizer

@@ -14,10 +14,10 @@ from random_models import EOS, half_trained, model_of
 
 from heed.core.errors import UsageError
 from heed.decoding import scoring
-from heed.decoding import translator as translator_module
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import SearchOptions
-from heed.decoding.translator import ModelTranslator
+from heed.inference import translator as translator_module
+from heed.inference.translator import ModelTranslator
 from heed.nn.contract import Autoregressive
 from heed.text.normalise import Normaliser
 from heed.text.tokenizers.byte_level import Byte

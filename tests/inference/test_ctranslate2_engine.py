@@ -17,13 +17,13 @@ import torch
 from random_models import CONFIGS, VOCABULARIES, half_trained
 
 from heed.core.errors import UsageError
-from heed.decoding.ctranslate2_engine import CTranslate2Engine, can_search, searcher_with_fallback
 from heed.decoding.detokenizer import Detokenizer
 from heed.decoding.hypothesis import Hypothesis
-from heed.decoding.line_translator import LineTranslator
 from heed.decoding.options import Constraints, Request, SearchOptions
-from heed.decoding.translator import ModelTranslator
 from heed.export.ctranslate2 import write_model
+from heed.inference.ctranslate2_engine import CTranslate2Engine, can_search, searcher_with_fallback
+from heed.inference.line_translator import LineTranslator
+from heed.inference.translator import ModelTranslator
 from heed.models import build_model
 from heed.models.transformer import TransformerConfig
 from heed.text.normalise import Normaliser

@@ -10,8 +10,8 @@ from hashed_model import HashedModel
 
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import Constraints, Request, SearchOptions
-from heed.decoding.sentences import MAX_TOKENS, split_if_long, split_sentences, translate_pieces
-from heed.decoding.translator import ModelTranslator
+from heed.inference.sentences import MAX_TOKENS, split_if_long, split_sentences, translate_pieces
+from heed.inference.translator import ModelTranslator
 from heed.text.normalise import Normaliser
 from heed.text.sentences import Piece, split_long
 from heed.text.tokenizers.byte_level import Byte

@@ -6,8 +6,8 @@ import pytest
 import torch
 from random_models import half_trained, model_of
 
-from heed.decoding.alignment import head_links, mean_attention, word_links
-from heed.decoding.translator import ModelTranslator
+from heed.inference.alignment import head_links, mean_attention, word_links
+from heed.inference.translator import ModelTranslator
 from heed.nn.contract import Trace
 from heed.text.normalise import Normaliser
 from heed.text.tokenizers.symbols import Character, Word

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heed.decoding.words import continues_word, word_slices
+from heed.text.token_words import continues_word, word_slices
 
 
 def words(*parts: str | bytes) -> list[str]:

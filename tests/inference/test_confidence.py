@@ -12,8 +12,8 @@ from random_models import half_trained
 from heed.core.errors import DataError
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import SearchOptions
-from heed.decoding.output_checks import CONFIDENCE, FEATURES, Confidence, Guard, OutputChecks, features
-from heed.decoding.translator import ModelTranslator
+from heed.inference.output_checks import CONFIDENCE, FEATURES, Confidence, Guard, OutputChecks, features
+from heed.inference.translator import ModelTranslator
 from heed.text.normalise import Normaliser
 from heed.text.tokenizers.symbols import Word
 

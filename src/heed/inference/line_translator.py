@@ -18,10 +18,10 @@ from heed.core.errors import DataError, UsageError
 from heed.decoding.detokenizer import Detokenizer
 from heed.decoding.hypothesis import Hypothesis, single_spaced
 from heed.decoding.options import Constraints, Request, SearchOptions
-from heed.decoding.output_checks import OutputChecks, Searcher, no_repeat_size
 from heed.decoding.phrases import Glossary, require_allowed
 from heed.decoding.ranking import minimum_bayes_risk
-from heed.decoding.sentences import MAX_CHARACTERS, MAX_TOKENS, split_if_long, translate_pieces
+from heed.inference.output_checks import OutputChecks, Searcher, no_repeat_size
+from heed.inference.sentences import MAX_CHARACTERS, MAX_TOKENS, split_if_long, translate_pieces
 from heed.text.normalise import Normaliser
 from heed.text.tokenizers import LineEnd, Tokenizer
 from heed.text.vocabulary import UNK_ID

@@ -14,10 +14,10 @@ from itertools import accumulate
 
 from heed.core.errors import UsageError
 from heed.decoding.hypothesis import Hypothesis
-from heed.decoding.line_translator import LineTranslator
 from heed.decoding.options import Request, SearchOptions
-from heed.decoding.output_checks import OutputChecks
 from heed.decoding.phrases import Glossary
+from heed.inference.line_translator import LineTranslator
+from heed.inference.output_checks import OutputChecks
 from heed.statistical.derivation import Derivation, Derives, Forced
 from heed.text.normalise import Normaliser
 from heed.text.tokenizers import Tokenizer
@@ -43,7 +43,7 @@ def require_derivable(options: SearchOptions, requests: Sequence[Request] = ()) 
 
 
 class DerivationEngine:
-    """The search of a model that derives (`heed.decoding.engine_contract.Engine`)."""
+    """The search of a model that derives (`heed.inference.engine_contract.Engine`)."""
 
     num_workers = 1
     """Batches that are searched at the same time."""

@@ -9,7 +9,7 @@ from toy import without_shape_checks
 
 from heed.decoding.detokenizer import Detokenizer, TextStreamer
 from heed.decoding.options import SearchOptions
-from heed.decoding.translator import ModelTranslator
+from heed.inference.translator import ModelTranslator
 from heed.nn.contract import Vocabularies
 from heed.text.normalise import Normaliser
 from heed.text.tokenizers.byte_level import Byte

@@ -10,9 +10,9 @@ from torch import Tensor
 
 from heed.core.errors import UsageError
 from heed.decoding.cross_attention import attention_by_block, cross_attention
-from heed.decoding.line_translator import LineTranslator
-from heed.decoding.sentences import MAX_CHARACTERS
-from heed.decoding.translator import ModelTranslator
+from heed.inference.line_translator import LineTranslator
+from heed.inference.sentences import MAX_CHARACTERS
+from heed.inference.translator import ModelTranslator
 
 
 def mean_attention(translator: ModelTranslator, source: str, target: str) -> Float[Tensor, "T S"]:

@@ -14,10 +14,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from heed.decoding.ctranslate2_engine import Begun, CTranslate2Engine, alike, batch_size
 from heed.decoding.detokenizer import Detokenizer
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import Request, SearchOptions
+from heed.inference.ctranslate2_engine import Begun, CTranslate2Engine, alike, batch_size
 from heed.text.vocabulary import BOS_ID, EOS_ID, PAD_ID
 
 

@@ -1,0 +1,1 @@
+"""Lines of text to hypotheses: translators and their engines, sentence splitting, output checks, word alignment."""
