@@ -1,4 +1,4 @@
-"""Consensus of unlike translators: candidates of one run, chosen by their likeness to those of other runs.
+"""Consensus of unlike translators: candidates of one run, chosen by their similarity to those of other runs.
 
     python benchmarks/consensus.py RUN OTHER [OTHER ...] --src val.en.gz --ref val.de.gz
 

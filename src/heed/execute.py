@@ -27,7 +27,6 @@ from heed.nn.weight_file import save_weights
 from heed.planner import Plan, TrainOptions, check_diagnosis, tokenizer_of, transfer_of
 from heed.recipe import build_recipe
 from heed.report.page import REPORT, finish_report
-from heed.report.usability import usability
 from heed.run import RECIPE, WEIGHTS, Run, load_weights
 from heed.tasks.prepare import DIAGNOSIS, add_seen, require_enough, vocabulary_digests, write_corpus
 from heed.tasks.task import Task
@@ -196,8 +195,6 @@ def _learn(run: Run, model: GenerativeModel, checkpoint: Checkpoint | None, quie
         except (KeyboardInterrupt, SystemExit):
             message(f"the training is complete, its report is not. Write it with: heed train --resume {run.folder}")
             raise
-        if not_usable := usability(run):
-            warn(f"{run.folder}: {not_usable}.", quiet)
     return outcome
 
 

@@ -120,16 +120,21 @@ class Planner:
         return plan if self.document.name else self._with_fitting_schedule(plan)
 
     def _with_fitting_schedule(self, plan: Plan) -> Plan:
-        """Choose the schedule for the updates that the user's time limit allows, around the keys that were given."""
+        """Choose the schedule for the updates that the user's limits allow, around the keys that were given."""
+        is_timed = bool(self.overrides.get("training.max_minutes"))
+        is_usual = self.init is None and "training.schedule" not in self.overrides and plan.machine.num_processes == 1
         free = {key for key in SCHEDULE if key not in self.overrides}
-        if self.init is not None or "training.schedule" in self.overrides or plan.machine.num_processes > 1:
+        if not (is_timed and is_usual):
             free &= {WARM_UP} & plan.reasons.keys()
-        if not free or not self.overrides.get("training.max_minutes"):
+        if not free or not (is_timed or "training.max_steps" in self.overrides):
             return plan
-        estimate = estimate_training(plan)
-        if estimate is None:
-            return plan
-        chosen = task_type(plan.recipe.task).schedule_for(plan.recipe, estimate.num_updates, free)
+        estimate, num_updates = None, float(plan.recipe.training.max_steps)
+        if is_timed:
+            estimate = estimate_training(plan)
+            if estimate is None:
+                return plan
+            num_updates = estimate.num_updates
+        chosen = task_type(plan.recipe.task).schedule_for(plan.recipe, num_updates, free)
         values = {key.removeprefix("training."): value for key, (value, _) in chosen.items()}
         training = plan.recipe.training.model_copy(update=values)
         reasons = {**plan.reasons, **{key: reason for key, (_, reason) in chosen.items()}}

@@ -78,6 +78,9 @@ class Run:
                 )
             raise MissingInputError(f"{folder} is not a run folder: it has no {RECIPE}.")
 
+    def __repr__(self) -> str:
+        return f"<Run {str(self.folder)!r}>"
+
     @cached_property
     def recipe(self) -> Recipe:
         """The resolved recipe."""

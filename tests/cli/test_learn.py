@@ -37,7 +37,7 @@ def learn(run: Path, tmp_path: Path, *words: Any) -> Result:
 def test_a_model_that_is_not_better_does_not_replace_the_old_one(translator: Path, tmp_path: Path) -> None:
     result = learn(translator, tmp_path, "--training.lr=1e-9")
     assert result.code == 3, result.err
-    assert f"{translator} stays: it is not better on the corrections: chrF" in result.err
+    assert f"{translator} is unchanged: it is not better on the corrections: chrF" in result.err
     new, lesson = Run(tmp_path / "new"), tmp_path / "new.lesson"
     assert new.corpus["init"] == translator.name
     assert [part.src for part in new.recipe.data.parts] == [str(lesson / "learned.src")]

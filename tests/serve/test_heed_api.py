@@ -260,6 +260,7 @@ def test_next_tokens_are_a_distribution(live: Live) -> None:
 def test_scores_equal_those_without_a_server(live: Live, loaded: list[Predictor]) -> None:
     answer = live.post("/api/score", {"source": SENTENCE, "text": "kan ler"}).json
     [expected] = loaded[0].score(["kan ler"], [SENTENCE])
+    assert loaded[0].score("kan ler", SENTENCE) == [expected], "a string is one text"
     assert answer["log_prob"] == pytest.approx(expected.log_prob, rel=1e-4)
     assert "".join(token["text"] for token in answer["tokens"]) == "kan ler"
     text = live.post("/api/score", {"text": "the ba\nthe di sees"}).json

@@ -92,6 +92,7 @@ def test_echo_scores_a_text(client: OpenAI, loaded: list[Predictor]) -> None:
     assert logprobs.token_logprobs is not None
     assert logprobs.token_logprobs[0] is None
     [expected] = loaded[2].score([text])
+    assert loaded[2].score(text) == [expected], "a string is one text"
     assert logprobs.token_logprobs[1:] == pytest.approx(list(expected.log_probs[1:-1]), abs=1e-5)
     assert logprobs.top_logprobs is not None
     assert all(len(top) == 2 for top in logprobs.top_logprobs[1:])

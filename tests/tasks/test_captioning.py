@@ -172,7 +172,7 @@ def test_images_are_given_as_paths_or_bytes_and_neighbours_do_not_matter(run: Pa
     for number, image in enumerate(pictures):
         image.save(tmp_path / f"{number}.png")
     together = predictor.predict([encoded(image) for image in pictures], top=2)
-    alone = [predictor.predict([tmp_path / f"{number}.png"], top=2)[0] for number in range(5)]
+    alone = [predictor.predict(tmp_path / f"{number}.png", top=2)[0] for number in range(5)]
     assert together == alone
     assert all(len({answer.text for answer in answers}) == 2 for answers in together)
     assert dict(predictor.caption_files(tmp_path)) == {f"{n}.png": [a[0]] for n, a in enumerate(predictor.predict(

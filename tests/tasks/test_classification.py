@@ -281,6 +281,7 @@ def test_fewer_ngrams_are_features_of_a_larger_corpus(trained: Path, tmp_path: P
     predictor = heed.load(out)
     assert (predictor.linear.facts["words"], predictor.linear.facts["characters"]) == (2, 0)
     assert predictor.predict(["a great film"])[0][0].text == "pos"
+    assert predictor.predict("a great film") == predictor.predict(["a great film"]), "a string is one text"
 
 
 def test_the_linear_model_is_fitted_again_on_the_held_out_rows(trained: Path, tmp_path: Path) -> None:

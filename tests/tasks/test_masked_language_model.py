@@ -68,6 +68,7 @@ def test_a_reading_has_the_likely_words_at_each_word_and_mask(run: Path) -> None
     for place, word in enumerate(line.split()):
         masked = " ".join("<mask>" if at == place else other for at, other in enumerate(line.split()))
         [[*likely]] = predictor.predict([masked], top=12)
+        assert predictor.predict(masked, top=12) == [likely], "a string is one text"
         [token] = reading.words[place].tokens
         assert [choice.text.strip() for choice in token.choices] == [each.text for each in likely]
         assert [choice.prob for choice in token.choices] == pytest.approx([each.probability for each in likely], 1e-3)

@@ -49,6 +49,7 @@ def test_a_model_learns_to_answer_and_when_there_is_no_answer(reader: Any) -> No
     assert all(0.5 < answer.probability <= 1 for answer in (bob, cem, ann))
     as_json = json.dumps({"question": "Where is Cem?", "context": CONTEXT})
     assert reader.predict([as_json]) == reader.predict([lines[1]])
+    assert reader.predict(as_json) == reader.predict([as_json]), "a string is one question"
     assert reader.predict([as_json])[0][0].probability == pytest.approx(cem.probability, abs=1e-6)
 
 

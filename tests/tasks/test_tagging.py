@@ -60,6 +60,8 @@ def test_lists_of_words_and_texts_are_tagged_alike(tagger: Any) -> None:
     )
     assert text == words
     assert tagger.predict([""]) == [[type(text)("", 1.0)]]
+    assert tagger.predict("Bob Ray") == tagger.predict(["Bob Ray"]), "a string is one text"
+    assert len(tagger.token_vectors("Bob Ray")) == 1
 
 
 def test_neighbours_do_not_change_a_tagging(tagger: Any) -> None:

@@ -9,11 +9,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from heed.cli.flags import given
-from heed.cli.options import BeamFlags, Compute, Device, Quiet, Tag, Threads, search_options, use_threads
+from heed.cli.options import (
+    BeamFlags,
+    Compute,
+    Device,
+    Quiet,
+    Tag,
+    Threads,
+    search_options,
+    use_threads,
+    warn_if_not_usable,
+)
 from heed.cli.train import TrainingFlags, run_training, split_words
 from heed.core.environment import data_dir, distributed
 from heed.core.errors import MissingInputError, UsageError
-from heed.core.progress import message, warn
+from heed.core.progress import message
 
 if TYPE_CHECKING:
     from heed.planner import Plan, TrainOptions
@@ -125,8 +135,7 @@ def _translated(
     first, *others = teachers
     predictor: Any = Compute(threads=threads, device=options.device).load(first, ensemble=others, tag=tag)
     predictor.require("distill")
-    if predictor.not_usable:
-        warn(f"{first}: {predictor.not_usable}.", options.quiet)
+    warn_if_not_usable(predictor, options.quiet)
     beam = search_options(predictor.run.recipe.decoding, {**PLAIN, **given(search)})
     recipe, keys = recipe_like(predictor.run, keys)
     plan = _plan(recipe, keys, options, first)

@@ -77,6 +77,6 @@ def improve(
         message(f"interrupted: the same command continues in {out.with_name(f'{out.name}.improve')}", quiet)
         raise
     if not is_better:
-        message(f"{run} stays: nothing was better, so there is no {out}")
+        message(f"{run} is unchanged: no candidate was better, so {out} was not written")
         raise typer.Exit(NOT_BETTER)
     message(f"{out} is better than {run}", quiet)

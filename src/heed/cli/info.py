@@ -116,7 +116,7 @@ def _facts(folder: Path, run: Run) -> dict[str, Any]:
 
 
 def _validations(run: Run) -> list[dict[str, Any]]:
-    """The validations of a run's journal."""
+    """The validations of a run, from its metrics log."""
     from heed.training.metrics_log import read_metrics
 
     return [event for event in read_metrics(run.folder) if event["event"] == "validation"]

@@ -111,5 +111,5 @@ def _judge(old: Run, new: Run, lesson: Any, quiet: bool) -> None:
     if decision.accepted:
         message(f"{new.folder} is better: {decision.reason}", quiet)
         return
-    message(f"{old.folder} stays: {decision.reason}")
+    message(f"{old.folder} is unchanged: {decision.reason}")
     raise typer.Exit(NOT_BETTER)

@@ -12,6 +12,7 @@ import typer
 
 from heed.core.environment import num_threads
 from heed.core.errors import UsageError
+from heed.core.progress import warn
 
 if TYPE_CHECKING:
     from heed.decoding.options import SearchOptions
@@ -112,6 +113,12 @@ class Compute:
         import heed
 
         return heed.load(folder, self.device, self.precision, num_workers=self.threads, **combined)
+
+
+def warn_if_not_usable(loaded: Any, quiet: bool) -> None:
+    """Warn about a run whose validation scores are too bad for any use."""
+    if loaded.not_usable:
+        warn(f"{loaded.folder}: {loaded.not_usable}.", quiet)
 
 
 def use_threads(threads: int) -> None:

@@ -6,13 +6,16 @@ import signal
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from heed.cli.options import Compute, Quiet
+from heed.cli.options import Compute, Quiet, warn_if_not_usable
 from heed.core.errors import UsageError
 from heed.core.progress import message, warn
+
+if TYPE_CHECKING:
+    from heed.tasks.predictor import Predictor
 
 Runs = Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folders; a model is named after its folder.")]
 REQUIRED = ("fastapi", "starlette", "uvicorn", "prometheus_client", "python_multipart", "multipart")
@@ -84,13 +87,19 @@ def serve(*, runs: Runs, server: ServerFlags, limits: LimitFlags, compute: Compu
     memory = SharedMemory(server.memory) if server.memory is not None else None
     keys = ApiKeys.read(server.api_keys) if server.api_keys is not None else ApiKeys()
     share_one_heap()
+
+    def load_run(folder: Path) -> Predictor:
+        loaded = compute.load(folder)
+        warn_if_not_usable(loaded, quiet)
+        return loaded
+
     with bound_socket(server.host, server.port) as listener:
         # In a thread that ends, which takes the compute threads it started with it. With more of these than cores,
         # OpenMP lets them sleep between any two products, and those of the worker would be late.
         with ThreadPoolExecutor(1) as pool:
             names = names_of(runs)
             # In no variable, so that a model can be freed when another has taken its place.
-            catalogue = Catalogue.of_runs(list(pool.map(compute.load, map(Path.resolve, runs))), names)
+            catalogue = Catalogue.of_runs(list(pool.map(load_run, map(Path.resolve, runs))), names)
         request_limits = Limits(queue=limits.queue, seconds=limits.timeout, characters=limits.max_characters)
         service = make_service(catalogue, request_limits, keys, limits.rate, Log(quiet), memory)
         url = url_of(listener)

@@ -100,10 +100,9 @@ class DataFlags:
 
     def inferred(self) -> dict[str, Any]:
         """The task and the languages that the files suggest: `train.de.gz` is German."""
-        task = "translation" if self.src or self.tgt or self.pairs else "language-model" if self.text else ""
-        task = task or (
-            "tagging" if self.conll else "classification" if self.table else "captioning" if self.captions else ""
-        )
+        from heed.tasks import TASK_OF_DATA
+
+        task = next((task for key, task in TASK_OF_DATA.items() if getattr(self, key)), "")
         languages = {"src_lang": language_of(self.src or ""), "tgt_lang": language_of(self.tgt or "")}
         keys = {"task": task} | {f"data.{name}": code for name, code in languages.items()}
         return {key: value for key, value in keys.items() if value}
@@ -367,9 +366,8 @@ def _show_expectation(plan: Plan) -> None:
     if expected and (warning := expected.warning(plan.recipe.training)):
         warn(warning)
     if known := task_type(plan.recipe.task).similar_corpora(plan.stats.num_all, plan.stats.characters_per_row):
-        message(
-            "\n  ".join(["BLEU of similar corpora on their validation data, after 45 minutes of one CPU core:", *known])
-        )
+        heading, *corpora = known
+        message("\n  ".join([f"{heading}:", *corpora]))
 
 
 def _refuse_with_resume(run: RunFlags, recipe: Path | None) -> None:
@@ -398,8 +396,10 @@ def _resume(folder: Path, device: str, quiet: bool, strict: bool, limits: dict[s
 def finish(folder: Path, outcome: Outcome, quiet: bool) -> None:
     """Print how a training ended. Raises typer.Exit when a signal ended it."""
     progress = outcome.progress
-    updates = "" if outcome.reason == "counted" else f"{progress.step:,} updates, "
-    message(f"{outcome.reason}: {updates}{progress.seconds / 60:.1f} minutes", quiet)
+    how = f"{outcome.reason}: {progress.step:,} updates"
+    if outcome.reason == "counted":  # as metrics.jsonl calls it
+        how = "estimated from counts"
+    message(f"{how}, {progress.seconds / 60:.1f} minutes", quiet)
     if outcome.interrupted_by is not None:
         processes = distributed().world_size
         together = f" --nproc {processes}" if processes > 1 else ""

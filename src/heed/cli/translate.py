@@ -23,6 +23,7 @@ from heed.cli.options import (
     Quiet,
     Seed,
     search_options,
+    warn_if_not_usable,
 )
 from heed.core.errors import UsageError
 from heed.core.progress import warn
@@ -177,8 +178,7 @@ class _Lines:
 
         names, keys = split_words(words)
         self.loaded = combination.load(_only_run(names), compute)
-        if self.loaded.not_usable:
-            warn(f"{self.loaded.folder}: {self.loaded.not_usable}.", quiet)
+        warn_if_not_usable(self.loaded, quiet)
         changes = merge_keys(keys, search.keys())
         options = search_options(self.loaded.decoding, changes)
         banned = read_ban(constraints.ban or (), constraints.ban_file, errors)

@@ -20,6 +20,7 @@ from heed.cli.options import (
     SrcColumn,
     require_writable,
     search_options,
+    warn_if_not_usable,
 )  # fmt: skip
 from heed.cli.translate import load_translator, merge_keys, split_words
 from heed.core.errors import UsageError
@@ -96,6 +97,7 @@ def translate_file(
     if format_of(name).is_packed and out is None and sys.stdout.isatty():
         raise UsageError(f"{file} is not text: name the translated file with --out.")
     loaded = load_translator(run, combination, compute, needs_pytorch=False)
+    warn_if_not_usable(loaded, quiet)
     options = search_options(loaded.decoding, merge_keys(keys, {"beam_size": beam} if beam else {}))
     normalise = loaded.data.normaliser.apply
     glossary = read_terms(files.glossary, normalise, errors) if files.glossary else {}

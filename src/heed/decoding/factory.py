@@ -96,7 +96,7 @@ class SearchFactory:
         `make_source` is None for a language model, whose prompts are prefixes.
         """
         prefixes = torch.tensor([request.prefix for request in requests], dtype=torch.long, device=self.device)
-        if make_source is None:  # the prompts are read and are no part of the output
+        if make_source is None:  # the prompts are read and are not part of the output
             spec = BatchSpec([0] * len(requests), [request.draw for request in requests])
             strategy = self.strategy(options, spec)
             return SearchInputs(

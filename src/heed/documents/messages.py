@@ -42,7 +42,7 @@ def translate_messages(texts: Sequence[str], translator: TextTranslator) -> list
 
 
 def message_parts(text: str, nested: NestedTexts) -> list[Part]:
-    """Markup and spans of a message. One with U+0000, which is no text, is all markup."""
+    """Markup and spans of a message. One with U+0000, which is not text, is all markup."""
     return [text] if "\0" in text else _Reader(text, nested).parts(0, len(text))
 
 

@@ -1,4 +1,4 @@
-"""What attention heads know about sentences: their agreement with the trees of a treebank (Clark et al. 2019).
+"""Syntax in attention heads: their agreement with the trees of a treebank (Clark et al. 2019).
 
 A head of attention predicts the syntactic head of a word in one of two directions: the word that it attends to most
 (`word to head`), or the word that attends to it most (`head to word`). For each relation, the best head is chosen on

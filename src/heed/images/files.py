@@ -20,7 +20,7 @@ from heed.core.own_files import parts_of
 from heed.text.archives import open_file
 
 SUFFIXES = (".jpg", ".jpeg", ".png", ".gif", ".webp", ".bmp", ".tif", ".tiff", ".ppm", ".pgm")
-"""Files of a folder or archive with another suffix are no images and are left out."""
+"""Files of a folder or archive with another suffix are not images and are left out."""
 MAX_BYTES = 64_000_000
 """Maximum size of an image file."""
 _SHOWN = 3

@@ -42,7 +42,7 @@ class CTranslate2Generator(CTranslate2Engine):
         return super().can_search(options) and options.width == 1 and not options.no_repeat
 
     def _begun(self, rows: Sequence[Request], options: SearchOptions, num_batches: int) -> dict[Request, Begun]:
-        return {}  # a prompt is no part of the output
+        return {}  # a prompt is not part of the output
 
     def _searched(
         self, rows: Sequence[Request], begun: Mapping[Request, Begun], options: SearchOptions, alpha: float,

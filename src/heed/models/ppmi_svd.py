@@ -1,4 +1,4 @@
-"""Counted word vectors: a truncated singular value decomposition of positive pointwise mutual information.
+"""Count-based word vectors: a truncated singular value decomposition of positive pointwise mutual information.
 
 M = max(0, PMI - log k) ≈ U Σ Vᵀ; words have the vectors U Σ^p, contexts V Σ^(1-p) (Levy & Goldberg 2014; Levy, Goldberg
 & Dagan 2015, where p = 0.5 and p = 0 are better than 1). `heed.statistical.cooccurrence` has the counts.

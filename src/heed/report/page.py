@@ -36,7 +36,7 @@ def finish_report(run: Run, quiet: bool = False) -> Path:
         write_analysis(run, kept["step"], quiet)
     path = write_report(run)
     if not_usable := usability(run):
-        warn(f"{not_usable}. Train longer, or on more data.", quiet)
+        warn(f"{run.folder}: {not_usable}. Train longer, or on more data.", quiet)
     return path
 
 
@@ -100,7 +100,7 @@ def _summary(run: Run, analysis: Event, train: Sequence[Event], validations: Seq
     if run.corpus:
         lines += _data_lines(run)
     machine = f" On {analysis['machine']}, in {run.recipe.training.precision}." if analysis.get("machine") else ""
-    lines.append(f"- **Training**: {_training(train, validations, reason)}{machine}")
+    lines.append(f"- **Training**: {_training(run.task_type.targets, train, validations, reason)}{machine}")
     names, scores = run.task_type.headline, analysis.get("scores", ())
     headline = [Score.from_json(score) for score in scores if not names or score["name"] in names]
     if headline:
@@ -128,14 +128,15 @@ def _training_rows(run: Run) -> str:
     return f"{num_rows - num_repeated:,} {run.task_type.row}s{repeated}"
 
 
-def _training(train: Sequence[Event], validations: Sequence[Event], reason: str) -> str:
+def _training(targets: str, train: Sequence[Event], validations: Sequence[Event], reason: str) -> str:
+    """How a training ended, and at which speed; `targets`: what the speed counts."""
     if not train and not validations:
         return f"Ended: {reason}."
     if not train and reason == COUNTED:
         return "Estimated from counts, in one pass over the data."
     last = (validations or train)[-1]
     speeds = sorted(event["tokens_per_second"] for event in train)
-    speed = f", at a median of {speeds[len(speeds) // 2]:,.0f} target tokens/s" if speeds else ""
+    speed = f", at a median of {speeds[len(speeds) // 2]:,.0f} {targets}/s" if speeds else ""
     return f"Ended after {last['step']:,} updates and {format_seconds(last['seconds'])}{speed}: {reason}."
 
 

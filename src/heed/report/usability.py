@@ -83,7 +83,7 @@ def unigram_perplexity(run: Validated) -> float | None:
         lines = [run.recipe.data.normaliser.apply(row[-1]) for row in read_valid(run.folder)]
     except HeedError:
         return None
-    counts = Counter(id for ids in run.tokenizers["tgt"].encode(lines) for id in ids)
+    counts = Counter(id for ids in [*run.tokenizers.values()][-1].encode(lines) for id in ids)
     counts[-1] = len(lines)  # the ends of lines
     total = sum(counts.values())
     return math.exp(-sum(count / total * math.log(count / total) for count in counts.values() if count))

@@ -26,6 +26,12 @@ TASKS: dict[str, str | type[Task]] = {
     "captioning": "heed.tasks.captioning.task:CaptioningTask",
 }
 
+TASK_OF_DATA = {
+    "src": "translation", "tgt": "translation", "pairs": "translation", "text": "language-model", "conll": "tagging",
+    "table": "classification", "captions": "captioning",
+}  # fmt: skip
+"""The task that a key of `[data]` suggests where the recipe names none."""
+
 
 def task_type(name: str) -> type[Task]:
     """Return the task class of this name. Raises UsageError for an unknown one."""

@@ -179,7 +179,7 @@ def shorter_warm_up(warmup_steps: int, num_updates: float, free: Collection[str]
     if WARM_UP not in free or num_updates >= 4 * warmup_steps:
         return {}
     steps = next((steps for steps in WARM_UPS if steps <= num_updates / 4), WARM_UPS[-1])
-    return {WARM_UP: (steps, "updates; a quarter of those that the time limit allows")}
+    return {WARM_UP: (steps, "updates; a quarter of those that the limit allows")}
 
 
 def num_heads(d_model: int) -> int:

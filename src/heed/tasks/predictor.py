@@ -55,6 +55,11 @@ class Combination:
 ALONE = Combination()
 
 
+def several(inputs: Any) -> Sequence[Any]:
+    """The inputs as a sequence; a single text, path or file's bytes, which has no items to answer, as one of one."""
+    return [inputs] if isinstance(inputs, str | bytes | Path) else inputs
+
+
 @dataclass(frozen=True)
 class Prediction:
     """One answer to one input."""
@@ -163,6 +168,17 @@ class Predictor:
         tokenizers: Mapping[str, Any] = self.run.tokenizers
         return tokenizers
 
+    @property
+    def folder(self) -> Path:
+        """The run folder."""
+        folder: Path = self.run.folder
+        return folder
+
+    @property
+    def not_usable(self) -> str:
+        """Why the model is not usable yet; empty for a usable one, or if nothing is known."""
+        return ""
+
     def can(self, ability: str) -> bool:
         """Whether the run has this ability."""
         return ability in self.abilities
@@ -204,7 +220,7 @@ class Predictor:
         raise self._cannot("translate")
 
     def predict(self, inputs: Sequence[str], top: int = 1) -> list[list[Prediction]]:
-        """Return the `top` most probable answers to each input, best first."""
+        """Return the `top` most probable answers to each input, best first. A single string is one input."""
         raise self._cannot("predict")
 
     def annotate(self, groups: Iterable[Sequence[str]], options: AnswerOptions) -> Iterator[list[str]]:

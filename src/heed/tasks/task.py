@@ -176,7 +176,7 @@ class Task(ABC):
 
     @classmethod
     def similar_corpora(cls, num_rows: int, characters_per_row: float) -> Sequence[str]:
-        """What heed reached on measured corpora of about this size, in words; empty if there are none."""
+        """A heading and lines about what heed reached on measured corpora of about this size; empty if none are."""
         return ()
 
     @classmethod

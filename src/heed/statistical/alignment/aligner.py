@@ -1,4 +1,4 @@
-"""What all aligners share: a lexical table, expectation maximisation over blocks of pairs, and links from posteriors.
+"""Base of all aligners: a lexical table, expectation maximisation over blocks of pairs, and links from posteriors.
 
 An aligner models P(f | e) of a target sentence f with J words given a source sentence e with I words. Each target word
 comes from one source word or from the empty word. `posteriors` [B, J, I + 1] are the probabilities of that source given

@@ -1,4 +1,4 @@
-"""What IBM Models 3 to 5 share: fertilities, and sums over some alignments of a pair (Brown et al. 1993, section 4.4).
+"""Fertilities of IBM Models 3 to 5, and sums over some alignments of a pair (Brown et al. 1993, section 4.4).
 
 A source word e produces φ target words with probability n(φ | e), and the empty word φ_0 of the J words with
 

@@ -1,4 +1,4 @@
-"""What the spelling of words says about the lexical table, without any text but the one that is aligned.
+"""Spelling as evidence about the lexical table, without any text but the one that is aligned.
 
 **Stems.** A stem is the first `STEM` characters of a word. The table of stems, t(s' | s), has the same expected counts
 and is smoothed in the same way. It gives the prior of t(f | e) the mean

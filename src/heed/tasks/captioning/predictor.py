@@ -28,7 +28,7 @@ from heed.tasks.captioning.captioner import Captioner
 from heed.tasks.captioning.data import CaptioningData
 from heed.tasks.captioning.evaluate import check_images, evaluate_captions, read_test, with_baselines
 from heed.tasks.captioning.prepare import VALID_IMAGES
-from heed.tasks.predictor import ALONE, Combination, Prediction, Predictor, SeenCaption
+from heed.tasks.predictor import ALONE, Combination, Prediction, Predictor, SeenCaption, several
 
 Image = str | Path | bytes | NDArray[np.uint8]
 """An image file, by its path or as its bytes; or its decoded pixels."""
@@ -59,7 +59,8 @@ class CaptioningPredictor(Predictor):
         self.look(np.full((3, self.data.image_size, self.data.image_size), 128, dtype=np.uint8))
 
     def caption(self, images: Sequence[Any], top: int = 1) -> list[list[Prediction]]:
-        return [_predictions(best, top) for best in self.captions([self.pixels(image) for image in images], top)]
+        pixels = [self.pixels(image) for image in several(images)]
+        return [_predictions(best, top) for best in self.captions(pixels, top)]
 
     def look(self, image: Any, top: int = 1) -> SeenCaption:
         pixels = self.pixels(image)

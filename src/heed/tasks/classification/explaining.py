@@ -1,4 +1,4 @@
-"""What a classifier's answer rests on: words left out one at a time, and n-grams of the linear model.
+"""Explanation of a classifier's answer: words left out one at a time, and n-grams of the linear model.
 
 The weight of a word is the fall of the answer's log-odds when the word is left out (of a number, the fall of the
 number), which is exact for any model (Li, Monroe & Jurafsky 2016, "Understanding neural networks through representation

@@ -1,4 +1,4 @@
-"""What the neural part of a classifier reads: ids of texts, their sources, and the outputs for them.
+"""Inputs of the neural part of a classifier: ids of texts, their sources, and the outputs for them.
 
 Most readers read a text as one row of tokens. Those of documents read its sentences, which the end of a sentence
 separates in the row of ids, and of which none has more than `LONGEST_SENTENCE` tokens: a longer one continues as the

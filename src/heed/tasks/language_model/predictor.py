@@ -20,6 +20,7 @@ from heed.export.ctranslate2 import convert, is_convertible, open_engine
 from heed.inference.ctranslate2_engine import searcher_with_fallback
 from heed.inference.engine_contract import Engine
 from heed.inference.translator import ModelTranslator
+from heed.report.usability import usability
 from heed.report.validation import measured
 from heed.run import Run
 from heed.tasks.embedding import TokenAttention, TokenVectors, generator_attention, generator_vectors
@@ -27,7 +28,7 @@ from heed.tasks.generation import combined_model, require_vocabularies
 from heed.tasks.language_model.converted import write_settings
 from heed.tasks.language_model.data import TextData
 from heed.tasks.language_model.dynamic_evaluation import DynamicOptions, DynamicReader
-from heed.tasks.predictor import ALONE, Combination, Predictor
+from heed.tasks.predictor import ALONE, Combination, Predictor, several
 from heed.tasks.prepare import open_tokens
 from heed.text.vocabulary import Vocabulary
 
@@ -58,6 +59,10 @@ class LanguageModelPredictor(Predictor):
         """The run's `[decoding]` table."""
         return self.run.recipe.decoding
 
+    @property
+    def not_usable(self) -> str:
+        return usability(self.run)
+
     # --- public methods ---------------------------------------------------------------------------------
 
     def generate(self, prompt: str = "", options: SearchOptions | None = None) -> list[str]:
@@ -77,7 +82,7 @@ class LanguageModelPredictor(Predictor):
         """Return the log-probabilities (nats) of each line's tokens."""
         if sources is not None:
             raise UsageError("a language model scores texts without sources.")
-        return self.scorer(model=self.translator.model).score(targets).token_scores()
+        return self.scorer(model=self.translator.model).score(several(targets)).token_scores()
 
     def can(self, ability: str) -> bool:
         return super().can(ability) and not (ability == "embed" and self.run.blank_model.count_based)
@@ -85,7 +90,7 @@ class LanguageModelPredictor(Predictor):
     def token_vectors(self, texts: Sequence[str]) -> list[TokenVectors]:
         """The features of the model after each token of each text, which it reads by itself."""
         self.require("embed")
-        normalised = [self.data.normaliser.apply(text) for text in texts]
+        normalised = [self.data.normaliser.apply(text) for text in several(texts)]
         return generator_vectors(self.run.model, self.run.tokenizers["tgt"], normalised, self.run.device)
 
     def self_attention(self, texts: Sequence[str], random_weights: bool = False) -> list[TokenAttention]:

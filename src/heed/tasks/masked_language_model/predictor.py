@@ -23,7 +23,7 @@ from heed.tasks.masked_language_model.data import MaskedTextData
 from heed.tasks.masked_language_model.prepare import MASK
 from heed.tasks.masked_language_model.pseudo_likelihood import PseudoReader
 from heed.tasks.masked_language_model.reading import read, text_log_probs
-from heed.tasks.predictor import Prediction, Predictor
+from heed.tasks.predictor import Prediction, Predictor, several
 from heed.tasks.reading import Reading
 from heed.text.tokenizers import Tokenizer
 from heed.text.vocabulary import EOS_ID, PAD_ID
@@ -65,13 +65,13 @@ class MaskedLanguageModelPredictor(Predictor):
         A mask is written `<mask>` or `[MASK]`. Words at several masks are separated by spaces; their probability is the
         product, because the model predicts each mask by itself.
         """
-        return [self._filled(line, top) for line in inputs]
+        return [self._filled(line, top) for line in several(inputs)]
 
     def score(self, targets: Sequence[str], sources: Sequence[str] | None = None) -> list[TokenScores]:
         """Return the pseudo-log-likelihoods (nats) of each line's tokens (Salazar et al. 2020)."""
         if sources is not None:
             raise UsageError("a masked language model scores texts without sources.")
-        return self.scorer().score(targets).token_scores()
+        return self.scorer().score(several(targets)).token_scores()
 
     def scorer(self, stride: int = 0, model: Any = None) -> TextScorer:
         """A scorer by pseudo-log-likelihood."""
@@ -85,7 +85,7 @@ class MaskedLanguageModelPredictor(Predictor):
 
     def token_vectors(self, texts: Sequence[str]) -> list[TokenVectors]:
         """The features of the encoder at each token of each text."""
-        normalised = [self.data.normaliser.apply(text) for text in texts]
+        normalised = [self.data.normaliser.apply(text) for text in several(texts)]
         return encoder_vectors(self.model.reader, self.tokenizer, normalised, self.run.device)
 
     def self_attention(self, texts: Sequence[str], random_weights: bool = False) -> list[TokenAttention]:

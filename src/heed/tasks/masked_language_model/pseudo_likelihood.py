@@ -2,8 +2,9 @@
 
     PLL(W) = Σ_t log P(w_t | w_1 … w_{t-1}, mask, w_{t+1} … w_n)
 
-A token is masked at a time, so a line of n tokens is read n times. It is no probability of the text, and its perplexity
-is not comparable with that of a language model: scores are named pseudo-perplexity, and ends of lines are not counted.
+A token is masked at a time, so a line of n tokens is read n times. It is not a probability of the text, and its
+perplexity is not comparable with that of a language model: scores are named pseudo-perplexity, and ends of lines are
+not counted.
 """
 
 from __future__ import annotations

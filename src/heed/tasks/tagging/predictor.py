@@ -11,7 +11,7 @@ from heed.evaluation.evaluation import Evaluation
 from heed.report.validation import measured
 from heed.run import Run
 from heed.tasks.embedding import TokenVectors
-from heed.tasks.predictor import AnswerOptions, Prediction, Predictor
+from heed.tasks.predictor import AnswerOptions, Prediction, Predictor, several
 from heed.tasks.reading import Reading
 from heed.tasks.tagging.data import TagData
 from heed.tasks.tagging.evaluation import evaluate_file, evaluate_valid
@@ -52,6 +52,7 @@ class TaggingPredictor(Predictor):
 
         The places of entities are characters of the text, or of the words joined by blanks.
         """
+        inputs = several(inputs)
         lines = [line if isinstance(line, str) else " ".join(line) for line in inputs]
         words = [split_words(each) if isinstance(each, str) else joined_words(each) for each in inputs]
         full = [Words([word.text for word in each]) for each in words if each]
@@ -63,7 +64,7 @@ class TaggingPredictor(Predictor):
 
     def token_vectors(self, texts: Sequence[str]) -> list[TokenVectors]:
         """The features of the reader at each word of each text, as the tagger sees it."""
-        words = [[word.text for word in split_words(text)] for text in texts]
+        words = [[word.text for word in split_words(text)] for text in several(texts)]
         vectors = self.tagger.vectors([Words(each) for each in words])
         return [TokenVectors(each, table) for each, table in zip(words, vectors, strict=True)]
 

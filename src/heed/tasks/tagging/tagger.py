@@ -154,7 +154,7 @@ class Chains:
 
 
 class SpanMasses:
-    """Probabilities of stretches of tags, by the forward and backward algorithms."""
+    """Probabilities of runs of tags, by the forward and backward algorithms."""
 
     def __init__(self, chain: Chain, labels: TagLabels) -> None:
         self.emissions: NDArray[np.float64] = chain.emissions.cpu().numpy()

@@ -28,7 +28,7 @@ from heed.run import WEIGHTS, Run
 from heed.statistical.derivation import Derivation, Derives
 from heed.tasks.embedding import TokenAttention, TokenVectors, encoder_attention, encoder_vectors
 from heed.tasks.generation import combined_model, require_vocabularies
-from heed.tasks.predictor import ALONE, Combination, Prediction, Predictor
+from heed.tasks.predictor import ALONE, Combination, Prediction, Predictor, several
 from heed.tasks.translation.calibration import Calibration, calibrate
 from heed.tasks.translation.compatibility import require_direction, warn_about_test_set
 from heed.tasks.translation.converted import write_settings
@@ -90,9 +90,7 @@ class TranslationPredictor(Translating, Predictor):
 
     def hypotheses(self, texts: Sequence[str], options: SearchOptions | None = None) -> list[Hypothesis]:
         """Translate several texts, and return scores, tokens and alternatives too."""
-        if isinstance(texts, str):
-            texts = [texts]
-        return self.line_translator(True).translate(texts, options or self.decoding)
+        return self.line_translator(True).translate(several(texts), options or self.decoding)
 
     def word_links(self, pairs: Sequence[tuple[str, str]]) -> list[list[tuple[int, int]]]:
         return links_of_pairs(self.translator, pairs)
@@ -102,6 +100,7 @@ class TranslationPredictor(Translating, Predictor):
         if sources is None:
             raise UsageError("a translator scores targets given their sources: pass both.")
         self.require("score")
+        targets, sources = several(targets), several(sources)
         if len(sources) != len(targets):
             raise DataError(f"{len(targets)} targets with {len(sources)} sources: each target needs its source.")
         translator: ModelTranslator = self.translator
@@ -145,7 +144,7 @@ class TranslationPredictor(Translating, Predictor):
     def token_vectors(self, texts: Sequence[str]) -> list[TokenVectors]:
         """The features of the encoder at each token of each source."""
         self.require("embed")
-        sources = [self.data.normaliser.apply(text) for text in texts]
+        sources = [self.data.normaliser.apply(text) for text in several(texts)]
         encoder: Any = self.run.model.encoder
         return encoder_vectors(encoder, self.run.tokenizers["src"], sources, self.run.device)
 
@@ -208,9 +207,7 @@ class TranslationPredictor(Translating, Predictor):
         corpus = self.run.corpus
         if corpus.get("characters_per_row"):
             known = self.run.task_type.similar_corpora(corpus["num_rows"], corpus["characters_per_row"])
-            remarks += (
-                [f"**BLEU of similar corpora**, after 45 minutes of one CPU core: {'; '.join(known)}."] if known else []
-            )
+            remarks += [f"**{known[0]}**: {'; '.join(known[1:])}."] if known else []
         return remarks
 
     def _rounding(self) -> str:

@@ -21,7 +21,7 @@ MIN_ROWS = 20
 FEW_ROWS = 500
 """Fewer labelled texts than this are a warning."""
 MOST_DISTINCT = 0.5
-"""Labels that are distinct in more than this share of the rows are no classes."""
+"""Labels that are distinct in more than this share of the rows are not classes."""
 MANY_NUMBERS = 20
 """More distinct numbers than this as labels are numbers to predict; fewer whole ones are classes."""
 MAJORITY = 0.9
