@@ -105,7 +105,8 @@ def with_members(recipe: Recipe) -> Recipe:
     """The recipe with the names of the external members that it uses."""
     values = flattened(recipe.model.model_dump()).values()  # kinds and attentions, of an encoder and a decoder too
     chosen = [value for value in values if isinstance(value, str)]
-    keys = (recipe.task, *chosen, recipe.tokenizer.kind, recipe.training.stop_metric)
+    metrics = (recipe.training.stop_metric, *task_type(recipe.task).metrics)
+    keys = dict.fromkeys((recipe.task, *chosen, recipe.tokenizer.kind, *metrics))
     return recipe.model_copy(update={"members": needed(keys)})
 
 

@@ -106,6 +106,34 @@ def test_an_external_task_and_model_work_with_every_command(toys: list[Any], cou
     assert table.code == 0 and "share right" in table.out, table.err
 
 
+def test_other_commands_know_an_external_task(toys: list[Any], counter: Path, tmp_path: Path) -> None:
+    heed.load(counter, members=toys)
+    assert call("report", counter).out.startswith("# Word counter")
+    assert "sum_of_tokens" in call("info", counter).out
+    assert call("report", counter, "--html", tmp_path / "report.html").code == 0
+    assert "Word counter" in (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert call("average", counter, "--out", tmp_path / "mean").code == 0
+    assert call("predict", tmp_path / "mean", stdin="ba ce\n").lines == ["2"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("translate",), ("generate", "--prompt", "ba"), ("score",), ("embed",), ("inspect",), ("compress",),
+        ("export", "--to", "onnx", "--out"), ("export", "--to", "gpt2", "--out"),
+    ],
+    ids=" ".join,
+)  # fmt: skip
+def test_a_command_that_an_external_task_lacks_says_so(
+    toys: list[Any], counter: Path, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    heed.load(counter, members=toys)
+    verb, *others = words
+    result = call(verb, counter, *others, *([tmp_path / "out"] if others[-1:] == ["--out"] else []), stdin="ba\n")
+    assert result.code == 2 and result.err.startswith("error: "), result.err
+    assert "internal error" not in result.err.lower() and not (tmp_path / "out").exists()
+
+
 def test_an_external_task_and_model_are_served(toys: list[Any], counter: Path) -> None:
     with serving([heed.load(counter, members=toys)]) as live:
         assert live.get("/health").json == live.get("/ready").json == {"status": "ok"}
