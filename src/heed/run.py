@@ -250,7 +250,7 @@ def with_other_weights(
 
     The folder appears when the block ends. Raises StorageError.
     """
-    with storage_errors("write the new run", path=out), atomic_folder(out) as folder:
+    with storage_errors("write the new run", path=out), atomic_folder(out, parents=True) as folder:
         files = RunFiles(folder)
         with files.write(RECIPE) as file:
             file.write(run.files.read_anyway(RECIPE, "The new run has the same."))

@@ -243,6 +243,15 @@ def test_a_folder_that_does_not_exist_is_a_storage_error(tmp_path: Path) -> None
         pass
 
 
+def test_the_folders_around_a_new_folder_are_created_only_on_request(tmp_path: Path) -> None:
+    target = tmp_path / "none" / "runs" / "model"
+    with pytest.raises(FileNotFoundError), atomic_folder(target):
+        pass
+    with atomic_folder(target, parents=True) as folder:
+        (folder / "file").write_bytes(b"1")
+    assert (target / "file").read_bytes() == b"1"
+
+
 SPACE = "cannot save: no space left on the device. Free some space or choose another --out."
 INCOMPLETE = "cannot save: the file could not be written completely. Free some space or choose another --out."
 

@@ -73,13 +73,16 @@ def _atomic_write(path: Path, mode: str, around: Around) -> Iterator[Any]:
 
 
 @contextmanager
-def atomic_folder(path: str | Path) -> Iterator[Path]:
+def atomic_folder(path: str | Path, parents: bool = False) -> Iterator[Path]:
     """Create an empty folder that is named `path` when the with-block ends, and deleted if it raises.
 
+    `parents`: create the folders around it too, as for a folder that a user names.
     Raises StorageError if `path` exists (nothing is replaced), and OSError as writing does.
     """
     target = Path(path).absolute()
     _refuse_existing(target)
+    if parents:
+        target.parent.mkdir(parents=True, exist_ok=True)
     _remove_abandoned(target.parent)
     temporary, claim = _temporary_name(target), None
     try:

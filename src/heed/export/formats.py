@@ -112,7 +112,7 @@ def export(run: Run, out: Path, to: str) -> tuple[Any, Findings]:
         raise UsageError(f"--to {to} needs a package that is {reason}.")
     if chosen.is_file:
         return _export_file(run, out, to, chosen)
-    with storage_errors("write the model", path=out), atomic_folder(out) as new:
+    with storage_errors("write the model", path=out), atomic_folder(out, parents=True) as new:
         path = new / out.name
         written = chosen.write(run, path)
         findings = _findings(run, path, to, chosen)

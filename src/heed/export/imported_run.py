@@ -25,7 +25,7 @@ def write_run(
 
     `tokenizers`: that of each side, which may be the same. `metadata`: kept with the weights.
     """
-    with storage_errors("write the run", path=out), atomic_folder(out) as new:
+    with storage_errors("write the run", path=out), atomic_folder(out, parents=True) as new:
         files = RunFiles(new)
         with files.write(RECIPE, "w") as file:
             file.write(to_toml(recipe))

@@ -70,7 +70,7 @@ def is_aligner_run(folder: Path) -> bool:
 
 def write_run(folder: Path, trained: AlignerPair, facts: AlignerFacts) -> None:
     """Write a new run folder. Raises StorageError if it exists."""
-    with storage_errors("write the run", path=folder), atomic_folder(folder) as new:
+    with storage_errors("write the run", path=folder), atomic_folder(folder, parents=True) as new:
         files = RunFiles(new)
         for side, words in (("src", trained.src_words), ("tgt", trained.tgt_words)):
             with files.write(f"words.{side}.json") as file:
