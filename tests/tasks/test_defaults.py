@@ -405,7 +405,8 @@ def test_all_else_gets_a_transformer(stats: CorpusStats, machine: Machine, given
 
 
 def test_the_most_similar_corpora_are_named_and_none_for_one_that_is_unlike_all() -> None:
-    news, captions = TranslationTask.similar_corpora(30_000, 120.0)
+    heading, news, captions = TranslationTask.similar_corpora(30_000, 120.0)
+    assert heading.startswith("BLEU of similar corpora")
     assert "Swahili: 12.4 with a Transformer, 20.3 by phrases" in news
     assert "captions" in captions
     assert not TranslationTask.similar_corpora(1, 1.0)
