@@ -89,7 +89,7 @@ def _last_update(metrics: Path) -> int:
 
 
 def shares(run: Path, seconds: float, repeat: int) -> None:
-    """Measure each program alone and beside busy ones, and print a table."""
+    """Measure each program alone and next to busy ones, and print a table."""
     texts = sentences(run)
     with ExitStack() as stack:
         pools = [stack.enter_context(_pool(1)) for _ in ("auto", "torch")]
@@ -116,7 +116,7 @@ def shares(run: Path, seconds: float, repeat: int) -> None:
             f"{statistics.median(found):.2f} ({min(found):.2f} to {max(found):.2f})",
         ])  # fmt: skip
     print(f"{processor_name()}, {num_cpus()} cores, {repeat} turns of {seconds:g} s, {num_cpus()} busy processes")
-    print(peers.table(["", "alone, a second", "beside busy processes", "share"], rows))
+    print(peers.table(["", "alone, a second", "next to busy processes", "share"], rows))
 
 
 @contextmanager

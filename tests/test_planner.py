@@ -275,13 +275,15 @@ def test_without_a_limit_of_the_user_the_schedule_is_the_default(
     assert schedule(plan) == ("adam", 0.1, 7)
 
 
-@pytest.mark.parametrize(("updates", "warm_up"), [(60, 25), (400, 100), (3199, 400), (3200, 800)])
+@pytest.mark.parametrize(("updates", "warm_up"), [(3, 1), (60, 15), (400, 100), (3199, 400), (3200, 800)])
 def test_a_limit_of_updates_shortens_the_warm_up_without_timing_any(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, updates: int, warm_up: int
 ) -> None:
     monkeypatch.setattr(planner, "estimate_training", lambda plan: pytest.fail("not needed"))
     plan = plan_for(tmp_path, pair_keys(tmp_path, training__max_steps=updates))
     assert schedule(plan) == ("adam", 4e-3, warm_up)
+    noam = pair_keys(tmp_path, training__max_steps=updates, training__schedule="noam")
+    assert plan_for(tmp_path, noam).recipe.training.warmup_steps == 800, "its peak rate depends on the warm-up"
     given = pair_keys(tmp_path, training__max_steps=updates, training__warmup_steps=700)
     assert schedule(plan_for(tmp_path, given)) == ("adam", 4e-3, 700)
 

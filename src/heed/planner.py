@@ -126,14 +126,16 @@ class Planner:
         free = {key for key in SCHEDULE if key not in self.overrides}
         if not (is_timed and is_usual):
             free &= {WARM_UP} & plan.reasons.keys()
-        if not free or not (is_timed or "training.max_steps" in self.overrides):
+        if not free or plan.recipe.training.schedule == "noam":  # whose peak rate depends on its warm-up
             return plan
-        estimate, num_updates = None, float(plan.recipe.training.max_steps)
-        if is_timed:
-            estimate = estimate_training(plan)
-            if estimate is None:
-                return plan
+        estimate = estimate_training(plan) if is_timed else None
+        if estimate is not None:
             num_updates = estimate.num_updates
+        elif "training.max_steps" in self.overrides:
+            num_updates = float(plan.recipe.training.max_steps)
+            free &= {WARM_UP}
+        else:
+            return plan
         chosen = task_type(plan.recipe.task).schedule_for(plan.recipe, num_updates, free)
         values = {key.removeprefix("training."): value for key, (value, _) in chosen.items()}
         training = plan.recipe.training.model_copy(update=values)

@@ -9,6 +9,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from command import call
@@ -18,7 +19,7 @@ from transformers import AutoTokenizer, MarianConfig, MarianMTModel
 import heed
 from heed.data.batch import source_from_ids
 from heed.decoding.options import SearchOptions
-from heed.export.marian import export_marian
+from heed.export.marian import export_marian, learning_rate
 from heed.run import Run
 
 sentencepiece = pytest.importorskip("sentencepiece", reason="the package sentencepiece is not installed")
@@ -102,6 +103,21 @@ def imported(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     return folder / "opus-mt", folder / "run"
 
 
+@pytest.mark.parametrize(("width", "rate"), [(16, 4e-3), (128, 4e-3), (256, 2e-3), (512, 2e-4), (1024, 2e-4)])
+def test_a_narrow_imported_model_has_heeds_own_rate_and_a_wide_one_the_usual(width: int, rate: float) -> None:
+    assert learning_rate(width) == rate
+
+
+def test_a_string_is_one_text_for_all_methods_that_take_several(imported: tuple[Path, Path]) -> None:
+    loaded = heed.load(imported[1])
+    [expected], [attention] = loaded.token_vectors(["ba ce"]), loaded.self_attention(["ba ce"])
+    assert [np.array_equal(each.vectors, expected.vectors) for each in loaded.token_vectors("ba ce")] == [True]
+    assert [np.array_equal(each.weights, attention.weights) for each in loaded.self_attention("ba ce")] == [True]
+    assert np.array_equal(loaded.word_vectors("ba"), loaded.word_vectors(["ba"]))
+    assert loaded.predict("ba ce") == loaded.predict(["ba ce"])
+    assert [each.log_prob for each in loaded.score("kan", "ba")] == [loaded.score(["kan"], ["ba"])[0].log_prob]
+
+
 @pytest.mark.parametrize("model_type", ["unigram", "bpe"])
 def test_an_imported_model_cuts_and_computes_as_in_transformers(tmp_path: Path, model_type: str) -> None:
     theirs = opus_mt(tmp_path / "opus-mt", model_type)
@@ -157,7 +173,7 @@ def test_an_imported_model_is_trained_further_translated_and_inspected(
     result = call("train", "--init", imported[1], "--out", tmp_path / "tuned", *flags)
     assert result.code == 0, result.err
     tuned, base = Run(tmp_path / "tuned"), Run(imported[1])
-    assert tuned.recipe.training.lr == 5e-5
+    assert tuned.recipe.training.lr == 1e-3
     assert tuned.tokenizers["tgt"].to_json() == base.tokenizers["tgt"].to_json()
     assert call("translate", tmp_path / "tuned", "--tag", "de", stdin="ba ce\n").code == 0
     assert call("inspect", tmp_path / "tuned", "--src", "ba ce", "--out", tmp_path / "page.html").code == 0

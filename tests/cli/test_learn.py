@@ -37,7 +37,7 @@ def learn(run: Path, tmp_path: Path, *words: Any) -> Result:
 def test_a_model_that_is_not_better_does_not_replace_the_old_one(translator: Path, tmp_path: Path) -> None:
     result = learn(translator, tmp_path, "--training.lr=1e-9")
     assert result.code == 3, result.err
-    assert f"{translator} is unchanged: it is not better on the corrections: chrF" in result.err
+    assert f"{translator} is unchanged: the new model is not better on the corrections: chrF" in result.err
     new, lesson = Run(tmp_path / "new"), tmp_path / "new.lesson"
     assert new.corpus["init"] == translator.name
     assert [part.src for part in new.recipe.data.parts] == [str(lesson / "learned.src")]
@@ -120,10 +120,10 @@ def test_corrections_have_the_tag_of_the_validation_data_and_old_pairs_keep_thei
     "gain, p_gain, change, p_change, accepted, reason",
     [
         (2.0, 0.01, -0.1, 0.6, True, "chrF +2.0 on the corrections, p = 0.010"),
-        (2.0, 0.20, 1.0, 0.01, False, "it is not better on the corrections: chrF +2.0, p = 0.200"),
-        (-2.0, 0.01, 1.0, 0.01, False, "it is not better on the corrections: chrF -2.0, p = 0.010"),
-        (2.0, 0.01, -1.0, 0.01, False, "it is worse on the old validation data: bleu -1.0, p = 0.010"),
-        (2.0, None, 0.0, 1.0, False, "it is not better on the corrections: chrF +2.0, p = 1.000"),
+        (2.0, 0.20, 1.0, 0.01, False, "the new model is not better on the corrections: chrF +2.0, p = 0.200"),
+        (-2.0, 0.01, 1.0, 0.01, False, "the new model is not better on the corrections: chrF -2.0, p = 0.010"),
+        (2.0, 0.01, -1.0, 0.01, False, "the new model is worse on the old validation data: bleu -1.0, p = 0.010"),
+        (2.0, None, 0.0, 1.0, False, "the new model is not better on the corrections: chrF +2.0, p = 1.000"),
     ],
 )
 def test_the_decision_asks_for_a_gain_and_no_loss(

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import gzip
 import io
+import re
 from pathlib import Path
 
 import pytest
 from command import call
+from toy import tiny_keys
+
+import heed
 
 SOURCES = ["ba ce", "di fo gu", "ha ba"]
 
@@ -44,6 +48,15 @@ def test_columns_search_options_and_terms_apply(translator: Path, table: Path) -
     header, *rows = call("translate-file", translator, table, *columns, *search, "-q").out.split("\r\n")
     assert header == "id;source;target;new"
     assert "gu" in rows[1].split(";")[3].split()
+
+
+def test_a_model_that_is_not_usable_yet_is_named(tmp_path: Path) -> None:
+    run, text = tmp_path / "run", tmp_path / "a.txt"
+    text.write_text("ba ce\n", encoding="utf-8")
+    heed.train(tiny_keys(tmp_path, training__max_steps=1), run, device="cpu", quiet=True)
+    for result in (call("translate-file", run, text), call("translate", run, stdin="ba ce\n")):
+        assert result.code == 0 and re.search(r"run: BLEU \d\.\d on validation: not usable yet", result.err), result.err
+    assert "not usable" not in call("translate-file", run, text, "-q").err
 
 
 def test_an_archive_is_unpacked(translator: Path, expected: list[str], tmp_path: Path) -> None:

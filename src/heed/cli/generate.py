@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from heed.cli.flags import flags_given
-from heed.cli.options import BadBytes, Compute, Engine, Ensemble, Json, Quiet, RunFolder, warn_if_not_usable
+from heed.cli.options import BadBytes, Compute, Engine, Ensemble, Json, Quiet, RunFolder
 from heed.core.environment import is_terminal
 from heed.core.errors import UsageError
 
@@ -106,7 +106,6 @@ def generate(
     if loaded is None or not loaded.engine.can_search(options_of(loaded)):
         loaded = compute.load(run, ensemble=ensemble or (), engine=engine or "auto")
         loaded.require("generate")
-        warn_if_not_usable(loaded, quiet)
     loaded.data.require_forward()
     options = options_of(loaded)
     output = TextOutput(loaded, options, json_lines)

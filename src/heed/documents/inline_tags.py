@@ -3,7 +3,7 @@
 Placeholders are addresses and format fields, which a translation keeps as they are.
 
 A sentence is translated without its tags. A pair of tags then encloses the words that the enclosed words are aligned to
-(`heed.inference.translator`). A single tag goes before the translation of the word on its right, or after that of the
+(`heed.inference.alignment`). A single tag goes before the translation of the word on its right, or after that of the
 word on its left. Where tags would cross, or without an alignment, all tags of the sentence keep their order, in
 proportion to their places in the source. No tag is ever lost.
 """

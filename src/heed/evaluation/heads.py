@@ -107,8 +107,8 @@ def word_attention(attention: TokenAttention, num_words: int) -> Floats:
     sizes = member.sum(axis=0)
     if (sizes == 0).any():
         raise DataError(
-            "this run's tokenizer makes no token of a word of the treebank, so it has no attention. "
-            "Remove its sentence from the file."
+            f"this run's tokenizer makes no token of word {int(sizes.argmin()) + 1} of a sentence: "
+            "remove this sentence from the treebank."
         )
     weights: Floats = (member / sizes).T @ attention.weights.astype(np.float64) @ member
     return weights

@@ -127,6 +127,8 @@ def export(run: Run, out: Path, to: str) -> tuple[Any, Findings]:
 
 
 def _export_file(run: Run, out: Path, to: str, chosen: Format) -> tuple[Any, Findings]:
+    with storage_errors("write the model", path=out):
+        out.parent.mkdir(parents=True, exist_ok=True)
     written = chosen.write(run, out)
     try:
         findings = _findings(run, out, to, chosen)

@@ -43,8 +43,9 @@ from heed.training.config import TrainingConfig
 
 GENERATION = "generation_config.json"
 MAX_LENGTH = 512
-LEARNING_RATE = 2e-4
-"""Of imported models; a training that begins with one has a quarter of it."""
+LEARNING_RATES = ((128, 4e-3), (256, 2e-3), (1 << 62, 2e-4))
+"""Largest width and learning rate of imported models, of which a training that begins with one has a quarter: heed's
+own rates for narrow models, the usual one of published models, which are wider ("Tuning an imported model")."""
 
 _ATTENTION = {"query": ("q_proj",), "key_value": ("k_proj", "v_proj"), "output": ("out_proj",)}
 _FEED_FORWARD = {"feed_forward.expand": ("fc1",), "feed_forward.contract": ("fc2",)}
@@ -56,6 +57,11 @@ _DECODER_NORMS = {
 """Parts of blocks: name in heed, and the names in Marian of its parts."""
 _SHARED = ("model.shared.weight", "model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight")
 _OUTPUT = "lm_head.weight"
+
+
+def learning_rate(width: int) -> float:
+    """The learning rate in the recipe of an imported model with this number of features."""
+    return next(rate for widest, rate in LEARNING_RATES if width <= widest)
 
 
 def _blocks(config: TransformerConfig) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -210,7 +216,7 @@ def import_marian(folder: Path, out: Path) -> int:
             {"kind": tokenizers.kind, "vocab_size": sizes.tgt_size, "joint": tokenizers.joint}
         ),
         model=config,
-        training=TrainingConfig(lr=LEARNING_RATE),
+        training=TrainingConfig(lr=learning_rate(config.d_model)),
         decoding=_search(folder, document),
     )
     weights = _read_weights(folder / WEIGHTS, config, tokenizers)

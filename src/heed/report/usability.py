@@ -80,8 +80,10 @@ def usability_of(run: Validated, scores: Mapping[str, Any]) -> str:
 def unigram_perplexity(run: Validated) -> float | None:
     """Perplexity per token of the validation text by the frequencies of its own tokens; None without that text."""
     try:
-        lines = [run.recipe.data.normaliser.apply(row[-1]) for row in read_valid(run.folder)]
+        lines = [run.recipe.data.normaliser.apply(row[-1]) for row in read_valid(run.folder) if row]
     except HeedError:
+        return None
+    if not any(lines):
         return None
     counts = Counter(id for ids in [*run.tokenizers.values()][-1].encode(lines) for id in ids)
     counts[-1] = len(lines)  # the ends of lines

@@ -178,7 +178,7 @@ def shorter_warm_up(warmup_steps: int, num_updates: float, free: Collection[str]
     """A warm-up of at most a quarter of a training's updates; empty if it is short enough or not `free` to choose."""
     if WARM_UP not in free or num_updates >= 4 * warmup_steps:
         return {}
-    steps = next((steps for steps in WARM_UPS if steps <= num_updates / 4), WARM_UPS[-1])
+    steps = next((steps for steps in WARM_UPS if steps <= num_updates / 4), max(1, int(num_updates / 4)))
     return {WARM_UP: (steps, "updates; a quarter of those that the limit allows")}
 
 

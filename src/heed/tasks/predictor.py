@@ -176,7 +176,7 @@ class Predictor:
 
     @property
     def not_usable(self) -> str:
-        """Why the model is not usable yet; empty for a usable one, or if nothing is known."""
+        """Why a translator is not usable yet; empty for a usable one and for other tasks, whose reports say it."""
         return ""
 
     def can(self, ability: str) -> bool:
@@ -319,7 +319,7 @@ class Predictor:
 
     def word_vectors(self, words: Sequence[str]) -> NDArray[np.float32]:
         """Return the vectors [N, D] of words, as they are after a blank: subwords at the beginning of a text differ."""
-        return self.embed([f" {word}" for word in words])
+        return self.embed([f" {word}" for word in several(words)])
 
     def neighbours(self, query: str, top: int = 10) -> list[tuple[str, float]]:
         """Return the words nearest to a word, or to a sum such as `king - man + woman`, with their cosines, best first.

@@ -59,7 +59,9 @@ class CaptioningPredictor(Predictor):
         self.look(np.full((3, self.data.image_size, self.data.image_size), 128, dtype=np.uint8))
 
     def caption(self, images: Sequence[Any], top: int = 1) -> list[list[Prediction]]:
-        pixels = [self.pixels(image) for image in several(images)]
+        is_single = isinstance(images, np.ndarray) and images.ndim == 3
+        each: Sequence[Any] = [images] if is_single else several(images)
+        pixels = [self.pixels(image) for image in each]
         return [_predictions(best, top) for best in self.captions(pixels, top)]
 
     def look(self, image: Any, top: int = 1) -> SeenCaption:

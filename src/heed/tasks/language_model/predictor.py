@@ -20,7 +20,6 @@ from heed.export.ctranslate2 import convert, is_convertible, open_engine
 from heed.inference.ctranslate2_engine import searcher_with_fallback
 from heed.inference.engine_contract import Engine
 from heed.inference.translator import ModelTranslator
-from heed.report.usability import usability
 from heed.report.validation import measured
 from heed.run import Run
 from heed.tasks.embedding import TokenAttention, TokenVectors, generator_attention, generator_vectors
@@ -59,10 +58,6 @@ class LanguageModelPredictor(Predictor):
         """The run's `[decoding]` table."""
         return self.run.recipe.decoding
 
-    @property
-    def not_usable(self) -> str:
-        return usability(self.run)
-
     # --- public methods ---------------------------------------------------------------------------------
 
     def generate(self, prompt: str = "", options: SearchOptions | None = None) -> list[str]:
@@ -97,7 +92,7 @@ class LanguageModelPredictor(Predictor):
         """The self-attention between the tokens of each text."""
         self.require("embed", "self-attention")
         model: Any = self.run.new_model().to(self.run.device) if random_weights else self.run.model
-        return generator_attention(model, self.run.tokenizers["tgt"], texts, self.run.device)
+        return generator_attention(model, self.run.tokenizers["tgt"], several(texts), self.run.device)
 
     def analyse(self, quiet: bool = False) -> Mapping[str, Any]:
         """Evaluate the validation text as a whole, read in the same way as users' texts."""

@@ -91,7 +91,7 @@ class MaskedLanguageModelPredictor(Predictor):
     def self_attention(self, texts: Sequence[str], random_weights: bool = False) -> list[TokenAttention]:
         """The self-attention of the encoder between the tokens of each text."""
         model: Any = self.run.new_model() if random_weights else self.model
-        return encoder_attention(model.to(self.run.device).reader, self.tokenizer, texts, self.run.device)
+        return encoder_attention(model.to(self.run.device).reader, self.tokenizer, several(texts), self.run.device)
 
     def analyse(self, quiet: bool = False) -> Mapping[str, Any]:
         """Scores at the masks of the validation text, and the pseudo-perplexity of its first lines."""

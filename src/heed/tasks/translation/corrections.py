@@ -88,11 +88,11 @@ class Lesson:
         gain = on_corrections["chrf"]
         if not (gain.difference > 0 and _p(gain) < LEVEL):
             reason = f"chrF {gain.difference:+.1f}, p = {_p(gain):.3f}"
-            return Decision(False, f"it is not better on the corrections: {reason}")
+            return Decision(False, f"the new model is not better on the corrections: {reason}")
         for name, each in on_validation.items():
             if each.difference < 0 and _p(each) < LEVEL:
                 reason = f"{name} {each.difference:+.1f}, p = {_p(each):.3f}"
-                return Decision(False, f"it is worse on the old validation data: {reason}")
+                return Decision(False, f"the new model is worse on the old validation data: {reason}")
         return Decision(True, f"chrF {gain.difference:+.1f} on the corrections, p = {_p(gain):.3f}")
 
 

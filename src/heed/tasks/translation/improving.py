@@ -380,7 +380,7 @@ class Improvement:
         text = self._table()
         if kept and not self.out.exists():
             best = self.folder / f"round-{kept[-1].round}" / "candidate"
-            with atomic_folder(self.out, parents=True) as new:
+            with atomic_folder(self.out) as new:
                 copytree(best, new, dirs_exist_ok=True, ignore=ignore_patterns("checkpoints"))
                 add_section(Run(new), f"## How it was improved\n\n{text}")
         if kept:

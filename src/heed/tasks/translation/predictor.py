@@ -155,7 +155,7 @@ class TranslationPredictor(Translating, Predictor):
             raise self._cannot("inspect", "self-attention")
         encoder = model.encoder
         device = self.run.device
-        return encoder_attention(encoder.to(device), self.run.tokenizers["src"], texts, device)
+        return encoder_attention(encoder.to(device), self.run.tokenizers["src"], several(texts), device)
 
     def distill(
         self, data: TranslationData, folder: Path, options: SearchOptions, quiet: bool = False, overwrite: bool = False
