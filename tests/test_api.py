@@ -90,6 +90,16 @@ def test_a_recipe_file_is_used_with_the_changes(translator: heed.api.Predictor, 
     assert again.run.recipe.model == translator.run.recipe.model
 
 
+def test_limits_that_are_too_tight_for_a_usable_model_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    keys = tiny_keys(tmp_path, training__max_steps=1)
+    heed.train(keys, tmp_path / "loud", device="cpu")
+    assert "the limits allow about 1 updates" in capsys.readouterr().err
+    heed.train(keys, tmp_path / "quiet", device="cpu", quiet=True)
+    assert capsys.readouterr().err == ""
+
+
 def test_the_same_recipe_gives_the_same_bytes(translator: heed.api.Predictor, tmp_path: Path) -> None:
     recipe = translator.run.folder / "recipe.toml"
     again = heed.train(recipe, tmp_path / "run", quiet=True)

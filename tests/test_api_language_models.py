@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +37,13 @@ def test_all_runs_of_an_ensemble_contribute(speakers: list[Path]) -> None:
     alone, together = heed.load(speakers[0]), heed.load(speakers[0], ensemble=speakers[1:])
     [one], [both] = (loaded.continuations("the", GREEDY) for loaded in (alone, together))
     assert both.token_log_probs[0] != pytest.approx(one.token_log_probs[0], abs=1e-3)
+
+
+def test_a_model_that_is_not_usable_yet_says_so(speakers: list[Path], tmp_path: Path) -> None:
+    poor = shutil.copytree(speakers[0], tmp_path / "poor")
+    scores = {"event": "validation", "step": 1, "best": True, "perplexity": 5000.0}
+    (poor / "metrics.jsonl").write_text(json.dumps(scores) + "\n", encoding="utf-8")
+    assert "perplexity per token 5000.0 on validation" in heed.load(poor).not_usable
 
 
 def test_the_default_length_does_not_depend_on_the_options(speakers: list[Path]) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 
 from heed.core.config import Document, read_toml
 from heed.core.errors import HeedError, UsageError
+from heed.core.progress import warn
 from heed.evaluation.evaluation import Evaluation
 from heed.evaluation.likelihoods import evaluate_texts, read_by
 from heed.evaluation.outputs import evaluate_outputs, translated
@@ -121,7 +122,7 @@ def train(
         overwrite: Replace the run in `out`.
         force: Train even if the data doctor finds errors that would stop the training.
         device: "auto" (a GPU if there is one), "cpu", "cuda" or "cuda:1".
-        quiet: Print nothing.
+        quiet: Print nothing, and do not estimate whether the limits allow a usable model.
         new_vocabulary: With `init`, train a new vocabulary; pieces in both vocabularies keep their weights.
         members: External models, tasks, attentions, tokenizers and metrics that the recipe names.
 
@@ -140,7 +141,10 @@ def train(
         if ranks.is_first:
             document, keys = (Document(), dict(recipe)) if isinstance(recipe, Mapping) else (read_toml(recipe), {})
             check_folder(options)
-            outcome = execute(Planner(document, {**keys, **(changes or {})}, options).plan(), options, ranks)
+            plan = Planner(document, {**keys, **(changes or {})}, options).plan()
+            if not quiet and plan.warning:
+                warn(plan.warning)
+            outcome = execute(plan, options, ranks)
         else:
             outcome = follow(options, ranks)
     if outcome.interrupted_by is not None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -70,6 +71,16 @@ class Plan:
     """Vocabulary sizes, if the tokenizers of another run are used; otherwise they are not known yet."""
     estimate: CostEstimate | None = None
     """Time and memory of the training, if the choices needed it."""
+
+    @cached_property
+    def expected(self) -> CostEstimate | None:
+        """Time and memory of the training; None if its task or model has no estimate."""
+        return self.estimate or estimate_training(self)
+
+    @property
+    def warning(self) -> str:
+        """Warning about limits that are too tight for a usable model; "" if there is nothing to warn of."""
+        return self.expected.warning(self.recipe.training) if self.expected is not None else ""
 
 
 class Planner:

@@ -216,6 +216,14 @@ def test_the_command_line_captions_and_scores(run: Path, data: Path, tmp_path: P
     assert len(json.loads(known.out)[0]["leakage"]["lines"]) >= 80, "most of them were trained on"
 
 
+def test_a_model_that_is_not_usable_yet_is_named(run: Path, data: Path, tmp_path: Path) -> None:
+    assert heed.load(run).not_usable == ""
+    poor = shutil.copytree(run, tmp_path / "poor")
+    scores = {"event": "validation", "step": 1, "best": True, "bleu": 0.4, "chrf": 2.0}
+    (poor / "metrics.jsonl").write_text(json.dumps(scores) + "\n", encoding="utf-8")
+    assert "BLEU 0.4 on validation: not usable yet" in call("predict", poor, "--images", data / "images.tar").err
+
+
 def test_damaged_pixels_are_found_before_a_training_is_resumed(run: Path, tmp_path: Path) -> None:
     copy = shutil.copytree(run, tmp_path / "run")
     pixels = copy / "data" / "train-images" / "pixels.u8"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from heed.cli.cluster import ClusterFlags, refuse_with_ray
-from heed.cli.options import BadBytes, Compute, Json, OnBadBytes, Quiet, RunFolder
+from heed.cli.options import BadBytes, Compute, Json, OnBadBytes, Quiet, RunFolder, warn_if_not_usable
 from heed.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -76,6 +76,7 @@ def predict(
         cluster.run("predict", opening, settings, compute, [folder], errors, quiet)
         return
     loaded = compute.load(run)
+    warn_if_not_usable(loaded, quiet)
     found: Iterator[Iterable[str]]
     if images is not None:
         loaded.require("caption", "--images")

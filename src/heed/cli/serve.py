@@ -93,6 +93,11 @@ def serve(*, runs: Runs, server: ServerFlags, limits: LimitFlags, compute: Compu
         warn_if_not_usable(loaded, quiet)
         return loaded
 
+    def load_again(folder: Path) -> Predictor:
+        loaded = compute.open_run(folder)
+        warn_if_not_usable(loaded, quiet)
+        return loaded
+
     with bound_socket(server.host, server.port) as listener:
         # In a thread that ends, which takes the compute threads it started with it. With more of these than cores,
         # OpenMP lets them sleep between any two products, and those of the worker would be late.
@@ -111,6 +116,6 @@ def serve(*, runs: Runs, server: ServerFlags, limits: LimitFlags, compute: Compu
 
         app = make_app(service, server.cors_origin or (), Hosts(server.host, server.allowed_host or ()))
         folders = dict(zip(names, runs, strict=True))
-        change_over = ChangeOver(catalogue, folders, compute.open_run, service.worker, service.log)
+        change_over = ChangeOver(catalogue, folders, load_again, service.worker, service.log)
         code = run_server(app, service, listener, ready, change_over.start)
     raise typer.Exit(code)

@@ -354,17 +354,15 @@ def _show_choices(plan: Plan) -> None:
 
 def _show_expectation(plan: Plan) -> None:
     from heed.models import MODELS
-    from heed.planner import estimate_training
     from heed.tasks import task_type
 
-    expected = plan.estimate or estimate_training(plan)
-    if expected is not None:
-        message(expected.render(plan.vocabularies is not None))
+    if plan.expected is not None:
+        message(plan.expected.render(plan.vocabularies is not None))
     elif MODELS[plan.recipe.model.kind].count_based:
         unit = "minutes" if MODELS[plan.recipe.model.kind].derives else "seconds"
         message(f"expected: a few {unit}, because the model is count-based")
-    if expected and (warning := expected.warning(plan.recipe.training)):
-        warn(warning)
+    if plan.warning:
+        warn(plan.warning)
     if known := task_type(plan.recipe.task).similar_corpora(plan.stats.num_all, plan.stats.characters_per_row):
         heading, *corpora = known
         message("\n  ".join([f"{heading}:", *corpora]))

@@ -26,7 +26,7 @@ from heed.core.progress import warn
 from heed.data.batch import Batch, collate
 from heed.data.text_stream import Positions, StreamLoader, TextStream
 from heed.metrics.likelihood import TextLikelihood
-from heed.nn.contract import Autoregressive, Source, State
+from heed.nn.contract import Autoregressive, Source, State, Trace
 from heed.nn.device import is_out_of_memory
 from heed.text.normalise import Normaliser
 from heed.text.tokenizers import LineEnd, TextAs, Tokenizer, encode_ended
@@ -68,13 +68,23 @@ class TokenScores:
 
 
 @torch.inference_mode()
+def forced_pass(
+    model: Autoregressive, source: Source | None, tgt_in: Int[Tensor, "B T"], trace: Trace | None = None
+) -> Tensor:
+    """Features `[B, T, D]` of a model that reads given targets (teacher forcing): those at t are of the token after t.
+
+    `source`: None for a language model; else as many as rows. `trace` collects attention weights.
+    """
+    features, _ = model.advance(tgt_in, model.start(source, 1 if source is not None else tgt_in.shape[0]), trace)
+    return features
+
+
+@torch.inference_mode()
 def token_log_probs(
     model: Autoregressive, source: Source | None, tgt_in: Int[Tensor, "B T"], tgt_out: Int[Tensor, "B T"]
 ) -> Float[Tensor, "B T"]:
     """log P(tgt_out_t | tgt_in_≤t, source) in nats for every position, padding included."""
-    state = model.start(source, 1 if source is not None else tgt_in.shape[0])
-    features, _ = model.advance(tgt_in, state)
-    return model.head.log_prob(features, tgt_out)
+    return model.head.log_prob(forced_pass(model, source, tgt_in), tgt_out)
 
 
 @torch.inference_mode()

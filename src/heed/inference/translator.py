@@ -17,7 +17,7 @@ from heed.decoding.engine import SearchInputs, search, steps
 from heed.decoding.factory import MakeSource, SearchFactory, token_source
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import Request, SearchOptions
-from heed.decoding.scoring import MAX_POSITIONS, TokenScores, batches, halve_on_oom, score_rows
+from heed.decoding.scoring import MAX_POSITIONS, TokenScores, batches, forced_pass, halve_on_oom, score_rows
 from heed.inference.line_translator import LineTranslator
 from heed.inference.output_checks import OutputChecks
 from heed.nn.contract import Autoregressive, Trace
@@ -82,8 +82,7 @@ class ModelTranslator(LineTranslator):
         src_ids, tgt_ids = self.encoded(source, target)
         batch = collate([src_ids], [tgt_ids], [0], BOS_ID, EOS_ID, PAD_ID).to(self.device)
         trace = Trace()
-        with torch.inference_mode():
-            self.model.advance(batch.tgt_in, self.model.start(batch.source), trace)
+        forced_pass(self.model, batch.source, batch.tgt_in, trace)
         return trace, [*src_ids, EOS_ID], [*tgt_ids, EOS_ID]
 
     def watched(self, line: str, options: SearchOptions, watch: Watch) -> Hypothesis:

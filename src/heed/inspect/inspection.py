@@ -16,7 +16,7 @@ from heed.inference.translator import ModelTranslator
 from heed.inspect.attention import Attention, word_attention
 from heed.inspect.beam_tree import BeamRecorder, BeamTree, beam_tree
 from heed.inspect.next_words import next_words
-from heed.inspect.teacher_forcing import EncodedPair, forced_pass
+from heed.inspect.teacher_forcing import EncodedPair, inspected_pass
 from heed.text.token_words import Choice, Token, Word, continues_word, probability, word_slices
 from heed.text.tokenizers import Tokenizer
 from heed.text.vocabulary import EOS_ID
@@ -132,7 +132,7 @@ def require_text(side: str, text: str, limit: int) -> None:
 
 def _inspection(translator: ModelTranslator, pair: EncodedPair) -> Inspection:
     """The inspection of a given output."""
-    forced = forced_pass(translator, pair)
+    forced = inspected_pass(translator, pair)
     form, src = translator.detokenizer, pair.src or ()
     src_tokenizer = None if pair.src is None else translator.src_tokenizer
     src_slices = _with_end(src_tokenizer.bytes_of(src)) if src_tokenizer else []

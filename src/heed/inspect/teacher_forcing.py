@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 
 from heed.data.batch import source_from_ids
-from heed.decoding.scoring import TokenStats, token_stats
+from heed.decoding.scoring import TokenStats, forced_pass, token_stats
 from heed.inference.translator import ModelTranslator
 from heed.nn.contract import Source, Trace
 from heed.text.vocabulary import BOS_ID, EOS_ID, PAD_ID
@@ -59,7 +59,7 @@ class EncodedPair:
 
 
 @dataclass(frozen=True)
-class ForcedPass:
+class InspectedPass:
     """Statistics of the tokens of an output and its end, and the attention of the pass."""
 
     stats: list[TokenStats]
@@ -68,10 +68,10 @@ class ForcedPass:
 
 
 @torch.inference_mode()
-def forced_pass(translator: ModelTranslator, pair: EncodedPair) -> ForcedPass:
+def inspected_pass(translator: ModelTranslator, pair: EncodedPair) -> InspectedPass:
     """Run the model over a given output."""
     trace = Trace()
-    state = translator.model.start(pair.source(translator.device), 1)
     tgt_in = torch.tensor([pair.tgt_in], device=translator.device)
-    features, _ = translator.model.advance(tgt_in, state, trace if pair.longest <= MAX_TRACED else None)
-    return ForcedPass(token_stats(translator.model, features[0], [*pair.output, EOS_ID], NUM_CHOICES), trace)
+    traced = trace if pair.longest <= MAX_TRACED else None
+    features = forced_pass(translator.model, pair.source(translator.device), tgt_in, traced)
+    return InspectedPass(token_stats(translator.model, features[0], [*pair.output, EOS_ID], NUM_CHOICES), trace)

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from heed.core.errors import DataError, UsageError
 from heed.data.batch import collate, source_from_ids
-from heed.decoding.scoring import in_length_order, require_short
+from heed.decoding.scoring import forced_pass, in_length_order, require_short
 from heed.nn.contract import Trace
 from heed.text.tokenizers import Tokenizer
 from heed.text.vocabulary import BOS_ID, EOS_ID, PAD_ID
@@ -71,7 +71,7 @@ def generator_attention(
 
     def read(ids: Sequence[Sequence[int]], trace: Trace) -> None:
         batch = collate(None, ids, range(len(ids)), BOS_ID, EOS_ID, PAD_ID).to(device)
-        model.advance(batch.tgt_in, model.start(None, len(ids)), trace)
+        forced_pass(model, None, batch.tgt_in, trace)
 
     return _attention(read, 1, tokenizer, texts)
 
@@ -136,9 +136,7 @@ def generator_vectors(
 
     def read(ids: Sequence[Sequence[int]]) -> Tensor:
         batch = collate(None, ids, range(len(ids)), BOS_ID, EOS_ID, PAD_ID).to(device)
-        features, _ = model.advance(batch.tgt_in, model.start(None, len(ids)))
-        after: Tensor = features[:, 1:]  # the first follows the begin of the text
-        return after
+        return forced_pass(model, None, batch.tgt_in)[:, 1:]  # the first follows the begin of the text
 
     return _vectors(read, model, tokenizer, tokenizer.encode(texts))
 

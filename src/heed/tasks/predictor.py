@@ -176,7 +176,7 @@ class Predictor:
 
     @property
     def not_usable(self) -> str:
-        """Why a translator is not usable yet; empty for a usable one and for other tasks, whose reports say it."""
+        """Why the model is not usable yet; empty for a usable one, and for tasks whose metrics have no such limit."""
         return ""
 
     def can(self, ability: str) -> bool:

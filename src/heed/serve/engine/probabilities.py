@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import torch
 
 from heed.decoding.detokenizer import Detokenizer
-from heed.decoding.scoring import TokenStats, token_stats
+from heed.decoding.scoring import TokenStats, forced_pass, token_stats
 from heed.inference.translator import ModelTranslator
 from heed.inspect.teacher_forcing import EncodedPair
 from heed.text.vocabulary import BOS_ID, EOS_ID
@@ -34,8 +34,7 @@ def text_stats(translator: ModelTranslator, ids: Sequence[int], num_choices: int
         return []
     model, form = translator.model, translator.detokenizer
     tgt_in = torch.tensor([[BOS_ID, *as_read(form, ids)[:-1]]], device=translator.device)
-    features, _ = model.advance(tgt_in, model.start(None))
-    return token_stats(model, features[0], as_written(form, ids), num_choices)
+    return token_stats(model, forced_pass(model, None, tgt_in)[0], as_written(form, ids), num_choices)
 
 
 @torch.inference_mode()
@@ -50,7 +49,7 @@ def next_tokens(translator: ModelTranslator, source: str | None, prefix: str, nu
         pair = EncodedPair.of_translation(*translator.encoded(source, prefix.rstrip()))
     model, form = translator.model, translator.detokenizer
     tgt_in = torch.tensor([pair.tgt_in], device=translator.device)
-    features, _ = model.advance(tgt_in, model.start(pair.source(translator.device)))
+    features = forced_pass(model, pair.source(translator.device), tgt_in)
     log_probs = model.head.log_probs(features[0, -1:])[0].float()
     best, ids = log_probs.topk(min(num_choices, log_probs.shape[0]))
 

@@ -10,7 +10,7 @@ import torch
 
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import Request, SearchOptions
-from heed.decoding.scoring import TokenScores, batches
+from heed.decoding.scoring import TokenScores, batches, forced_pass
 from heed.images.decode import Pixels, digest_of
 from heed.inference.translator import ModelTranslator
 from heed.nn.contract import Autoregressive, Source, Trace
@@ -79,7 +79,7 @@ class Captioner(ModelTranslator):
         """The words of a caption and its end, each with the attention, the mean over heads, layers and tokens."""
         trace = Trace()
         batch = caption_batch(image[None], [[list(ids)]], [0]).to(self.device)
-        features, _ = self.model.advance(batch.text.tgt_in, self.model.start(batch.source), trace)
+        features = forced_pass(self.model, batch.source, batch.text.tgt_in, trace)
         log_probs = self.model.head.log_prob(features, batch.text.tgt_out)[0].double()
         crosses = [torch.cat(pieces, 2).mean(1)[0] for name, pieces in trace.weights.items() if name.endswith("cross")]
         weights = torch.stack(crosses).mean(0).double()  # [T, S]

@@ -22,6 +22,7 @@ from heed.evaluation.test_set import HeldOut
 from heed.images.decode import MAX_PIXELS, Pixels, decode
 from heed.images.files import open_images
 from heed.nn.images import PATCH
+from heed.report.usability import usability
 from heed.report.validation import measured
 from heed.run import Run
 from heed.tasks.captioning.captioner import Captioner
@@ -50,6 +51,11 @@ class CaptioningPredictor(Predictor):
     def captioner(self) -> Captioner:
         """The model with its tokenizer."""
         return Captioner(self.run.model, self.run.tokenizers["tgt"], self.data.normaliser, self.run.device)
+
+    @property
+    def not_usable(self) -> str:
+        """Why the model is not usable yet; empty for a usable one."""
+        return usability(self.run)
 
     def predict(self, inputs: Sequence[Any], top: int = 1) -> list[list[Prediction]]:
         """Return the `top` best captions of each image, given as a path or as the bytes of a file."""

@@ -20,6 +20,7 @@ from heed.export.ctranslate2 import convert, is_convertible, open_engine
 from heed.inference.ctranslate2_engine import searcher_with_fallback
 from heed.inference.engine_contract import Engine
 from heed.inference.translator import ModelTranslator
+from heed.report.usability import usability
 from heed.report.validation import measured
 from heed.run import Run
 from heed.tasks.embedding import TokenAttention, TokenVectors, generator_attention, generator_vectors
@@ -52,6 +53,11 @@ class LanguageModelPredictor(Predictor):
     def data(self) -> TextData:
         """The run's `[data]` table."""
         return cast(TextData, self.run.recipe.data)
+
+    @property
+    def not_usable(self) -> str:
+        """Why the model is not usable yet, by its perplexity on the validation text; empty for a usable one."""
+        return usability(self.run)
 
     @property
     def decoding(self) -> SearchOptions:
