@@ -29,6 +29,16 @@ def test_a_model_is_unusable_if_all_its_scores_are_below_their_limits(scores: di
     assert usability_of(RUN, scores) == expected
 
 
+def test_a_log_that_cannot_be_read_says_nothing(tmp_path: Path) -> None:
+    log = tmp_path / "metrics.jsonl"
+    log.write_text('{"event": "validation", "step": 1, "best": true, "bleu": 0.4}\n')
+    run: Any = SimpleNamespace(folder=tmp_path)
+    assert usability.usability(run) == "BLEU 0.4 on validation: not usable yet"
+    log.rename(tmp_path / "elsewhere")
+    log.symlink_to("elsewhere")  # a run is not read through links
+    assert usability.usability(run) == ""
+
+
 def test_a_language_model_must_be_better_than_token_frequencies(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(usability, "unigram_perplexity", lambda run: 100.0)
     assert usability_of(RUN, {"perplexity": 89.0}) == ""

@@ -186,12 +186,15 @@ def _training_words(systems: Sequence[System]) -> tuple[str, WordCounts | None, 
 
 
 def search_of(system: System) -> dict[str, Any]:
-    """Beam size and α, and the options that differ from their defaults."""
+    """Beam size and α, and the options that differ from their defaults. A derivation has no length penalty."""
     if system.options is None:
         return {}
     given = system.options.model_dump(exclude_defaults=True, exclude={"batch_size"})
     always = {"beam_size": system.options.width, "length_penalty": system.options.length_penalty}
-    return {"search": {**always, **given, **always}}
+    search = {**always, **given, **always}
+    if system.run is not None and system.run.blank_model.derives:
+        del search["length_penalty"]
+    return {"search": search}
 
 
 def _tag(system: System) -> dict[str, Any]:

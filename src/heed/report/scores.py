@@ -20,12 +20,12 @@ _PLACES = {"good": "Among the best", "middle": "In the middle", "bad": "Among th
 
 def score_section(run: Run, analysis: Event, kept: Event | None) -> str:
     """Scores of the kept weights on validation data, and of all evaluations on test data; empty without any."""
-    parts = [_validation_scores(analysis, kept) if kept else "", *_test_scores(run)]
+    parts = [_validation_scores(analysis, kept, run.blank_model.count_based) if kept else "", *_test_scores(run)]
     tables = [part for part in parts if part]
     return "\n\n".join(["## Scores", *tables]) if tables else ""
 
 
-def _validation_scores(analysis: Event, kept: Event) -> str:
+def _validation_scores(analysis: Event, kept: Event, counted: bool) -> str:
     """Scores with signatures and intervals; without an analysis, the greedy ones of the validation."""
     if analysis:
         scores = [Score.from_json(score) for score in analysis["scores"]]
@@ -38,8 +38,10 @@ def _validation_scores(analysis: Event, kept: Event) -> str:
         ]
     head = ["score", "value, 95 % interval" if analysis else "value", "signature"]
     rows = [head, *([score.name, score.numbers, code(score.signature)] for score in scores)]
-    lines = f", {analysis['num_lines']:,} lines" if analysis else ""
-    text = f"The weights of update {kept['step']:,}{lines}{', ' + search if search else ''}."
+    lines = f"{analysis['num_lines']:,} lines" if analysis else ""
+    weights = "" if counted else f"the weights of update {kept['step']:,}"
+    text = ", ".join(filter(None, [weights, lines, search]))
+    text = f"{text[:1].upper()}{text[1:]}."
     parts = [f"### On validation data\n\n{text}\n\n{table(rows, right=[1])}", _baselines(analysis, rows[0])]
     return "\n\n".join(part for part in parts if part)
 

@@ -54,7 +54,10 @@ def kept_validation(events: Sequence[Event]) -> Event | None:
 
 def usability(run: Validated) -> str:
     """`BLEU 0.4 on validation: not usable yet`; empty for a usable run, or if nothing is known."""
-    kept = kept_validation(read_metrics(run.folder))
+    try:
+        kept = kept_validation(read_metrics(run.folder))
+    except HeedError:  # a log that cannot be read says nothing of the weights
+        return ""
     return usability_of(run, kept) if kept else ""
 
 
