@@ -171,6 +171,17 @@ def test_validation_comes_about_once_an_epoch() -> None:
     assert choose(10_000_000).values["training.eval_every"] == 1000
 
 
+def test_a_large_validation_set_is_read_less_often_than_once_an_epoch() -> None:
+    def every(num_rows: int, num_validation: int) -> int:
+        stats = CorpusStats(num_rows, CHARACTERS, measured={"num_validation": num_validation})
+        return int(choose_translation(stats, CPU, NEURAL).values["training.eval_every"])
+
+    epoch = every(6000, 0)
+    assert every(6000, 500) == epoch
+    assert every(6000, 1000) == pytest.approx(2 * epoch, abs=1)
+    assert every(6000, 1_000_000) == 1000
+
+
 @pytest.mark.parametrize(("eval_every", "patience"), [(20, 100), (150, 14), (200, 10), (1000, 10)])
 def test_patience_covers_the_span_of_the_moving_average(eval_every: int, patience: int) -> None:
     assert choose(training__eval_every=eval_every).values["training.patience"] == patience

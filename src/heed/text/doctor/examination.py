@@ -169,7 +169,10 @@ class PairExamination(Examination[Pair, PairCounts]):
         return Diagnosis(
             findings=sorted_findings(findings),
             num_pairs=pairs.num_pairs,
-            statistics={**_sizes("src", src), **_sizes("tgt", tgt), "num_kept": pairs.num_kept},
+            statistics={
+                **_sizes("src", src), **_sizes("tgt", tgt), "num_kept": pairs.num_kept,
+                **{f"num_{held.name}": held.pairs.total for held in self.held_out},
+            },
             dropped=dict(pairs.dropped),
             summary=(
                 _summary(src, tgt), *_direction(src, tgt, languages), *(held.summary for held in self.held_out)

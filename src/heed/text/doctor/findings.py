@@ -92,7 +92,8 @@ class Diagnosis:
     num_pairs: int
     """The pairs read, or the lines of a monolingual text; of several parts, those of the first."""
     statistics: Mapping[str, float] = field(default_factory=dict)
-    """`num_kept`: pairs after filtering; `src_words`, `src_characters`, ...: the mean per line."""
+    """`num_kept`: pairs after filtering; `num_validation`, `num_test`: pairs of these sets; `src_words`,
+    `src_characters`, ...: the mean per line."""
     dropped: Mapping[str, int] = field(default_factory=dict)
     """Numbers of pairs that the filter would drop, by reason."""
     fingerprints: Mapping[str, Mapping[str, FileFingerprint]] = field(default_factory=dict)
