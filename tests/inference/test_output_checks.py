@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scripted import ScriptedModel
 
 from heed.core.errors import DataError
-from heed.decoding.options import Constraints, SearchOptions
+from heed.decoding.hypothesis import Hypothesis
+from heed.decoding.options import Constraints, Request, SearchOptions
 from heed.inference.output_checks import Guard, OutputChecks, _Limit, fallback_searches, is_loop, no_repeat_size
 from heed.inference.translator import ModelTranslator
 from heed.text.normalise import Normaliser
@@ -237,6 +240,21 @@ def test_only_flagged_lines_are_searched_again() -> None:
     assert quiet.model.advanced == unguarded.model.advanced
     assert noisy.model.advanced.count((3, 1)) > 1
     assert len(noisy.model.advanced) > len(quiet.model.advanced)
+
+
+def test_a_beam_of_which_nothing_ended_is_not_searched_for_another_output() -> None:
+    script = {(A,): {(B,) * 9: 0.6, (C,) * 9: 0.4}, (B,): {(C, C, C, C): 0.9, (D,): 0.1}}
+    model = ModelTranslator(ScriptedModel(12, script), WORDS, WORDS, Normaliser(), checks=GUARDED)
+    asked: list[tuple[int, int, bool]] = []
+
+    def searcher(requests: Sequence[Request], options: SearchOptions) -> dict[Request, Hypothesis]:
+        asked.append((len(requests), options.nbest, bool(options.no_repeat)))
+        return model.search_in_batches(requests, options)
+
+    narrow = BEAM.model_copy(update={"beam_size": 2, "max_tokens": 6})
+    cut_off, ended = model.searched_by(searcher).translate(["a", "b"], narrow)
+    assert not cut_off.finished and (ended.text, ended.fallback) == ("d", True)
+    assert asked == [(2, 1, False), (1, 2, False), (1, 2, True)]
 
 
 def test_a_replacement_keeps_the_constraints() -> None:

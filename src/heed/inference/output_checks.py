@@ -382,12 +382,17 @@ class OutputChecks:
     def _replacements(
         guard: Guard, flagged: Best, texts: Texts, options: SearchOptions, no_repeat: int, searcher: Searcher
     ) -> Best:
-        """The best hypothesis of the beam without a flag in place of each flagged one, if there is one."""
+        """The best hypothesis of the beam without a flag in place of each flagged one, if there is one.
+
+        Where the best one was cut off, the beam has none that ended, so it is not searched for another.
+        """
         sources = dict(zip(flagged, texts(list(flagged)), strict=True))
         replaced: Best = {}
         for fallback, flag in fallback_searches(options, no_repeat):
             again = [
-                request for request, h in flagged.items() if request not in replaced and (not flag or flag in h.flags)
+                request
+                for request, h in flagged.items()
+                if request not in replaced and (flag in h.flags if flag else h.finished)
             ]
             for request, hypothesis in searcher(again, fallback).items():
                 for other in (hypothesis, *hypothesis.alternatives):
