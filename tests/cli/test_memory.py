@@ -56,6 +56,14 @@ def test_exported_translations_are_read_as_they_were(memory: Path, tmp_path: Pat
     assert [(unit.source, unit.target) for unit in TranslationMemory(tmp_path / "again.memory").units()] == kept
 
 
+def test_pairs_with_an_empty_side_are_left_out(tmp_path: Path) -> None:
+    table = tmp_path / "some.tsv"
+    table.write_text("A dog.\tEin Hund.\nA cat.\t\n\tEine Katze.\n")
+    result = call("memory", "import", tmp_path / "a.memory", table, *LANGUAGES)
+    assert "left out: 2 unit(s) with an empty side" in result.err
+    assert "1 of 1 translations are new" in result.err
+
+
 def test_a_source_is_found_exactly_and_nearly(memory: Path) -> None:
     result = call("memory", "find", memory, "Press the green button.")
     similarities, sources, _ = zip(*(line.split("\t") for line in result.out.splitlines()), strict=True)

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from heed.documents.codes import are_kept, has_words, placeholders
 from heed.documents.html_spans import parse
-from heed.documents.inline_tags import InlineTag, Links, are_kept, insert_tags, placeholders, without_placeholders
+from heed.documents.inline_tags import InlineTag, Links, insert_tags, without_placeholders
 from heed.documents.spans import Span, escape
 
 SOURCE = "A man plays the guitar"
@@ -135,10 +136,71 @@ def test_spaces_and_punctuation_stay_on_their_side_of_a_tag() -> None:
         ("Press [X6X] or [X120X]. [XX] [6]", ["[X6X]", "[X120X]"]),
         ("a <b0>dog</b0><br1/> <b> 3 <4 x1>", ["<b0>", "</b0>", "<br1/>"]),
         ("%lu of %-5zd bytes, %{total}, {0, number, integer}", ["%lu", "%-5zd", "%{total}", "{0, number, integer}"]),
+        ("%s%s, %dx%d, %dMB", ["%s", "%dx%d", "%dMB"]),
+        ("%c %p %r %*d %'d %#x %d%%", ["%c", "%p", "%r", "%*d", "%'d", "%#x", "%d", "%%"]),
+        ("%(name)r %<count>d %1 %L2 of %n", ["%(name)r", "%<count>d", "%1", "%L2", "%n"]),
+        ("{price:,.2f} {items[0]} {0:>10}", ["{price:,.2f}", "{items[0]}", "{0:>10}"]),
+        ("$name, $t(nested.key), @:linked.key :count", ["$name", "$t(nested.key)", "@:linked.key", ":count"]),
+        ("Since %B %-d, %Y :tada:!", ["%B", "%-d", "%Y", ":tada:"]),
+        ("at 10:30:15, 5 %-off, 100 %discount, $5 and $US, a: b :p", []),
     ],
 )
 def test_placeholders_are_distinguished_from_text(text: str, found: list[str]) -> None:
     assert list(placeholders(text)) == found
+
+
+@pytest.mark.parametrize(
+    "text", ["SKU-99-X", "v1.2.3", "foo_bar", "img/icons/a.png", "/etc/hosts", "#ff0000", "YYYY-MM-DD", "HH:mm",
+             "d. MMM yyyy", "%Y-%m-%d", "%B %d, %Y", "{n} / {total}", "12", "https://example.org/a b@example.org"]
+)  # fmt: skip
+def test_codes_have_no_words(text: str) -> None:
+    assert not has_words(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["dog", "and/or", "20th", "3pm", "Yes/No", "a day", "mmm", "A: d", "{n} dogs", "A_b c"]
+)
+def test_words_are_no_codes(text: str) -> None:
+    assert has_words(text)
+
+
+def test_a_placeholder_stays_before_the_sign_at_the_end_and_apart_from_words() -> None:
+    def inserted(text: str, target: str, links: Links) -> str:
+        plain, tags = without_placeholders(text)
+        return insert_tags(tags, plain, target, links)
+
+    assert inserted("A man on {date}.", "Ein Mann.", [(1, 1)]) == "Ein Mann {date}."
+    assert inserted("Hello, {name}!", "Hallo, !", [(0, 0)]) == "Hallo, {name}!"
+    assert inserted("{user}'s dog", "Der Hund", [(1, 1)]) == "{user} Der Hund"
+    assert inserted("A man %s", "Ein Mann.", [(1, 1)]) == "Ein Mann %s."
+
+
+def test_placeholders_that_are_told_apart_by_their_order_keep_it() -> None:
+    def inserted(text: str) -> str:
+        plain, tags = without_placeholders(text)
+        return insert_tags(tags, plain, "in Berlin hat es Hunde", [(1, 4), (3, 1), (0, 2)])
+
+    assert inserted("has %d dogs in %s Berlin") == "in %d Berlin hat es %s Hunde"
+    assert inserted("has %2$d dogs in %1$s Berlin") == "in %1$s Berlin hat es %2$d Hunde"
+    assert are_kept("%d %s", "x %d y %s") and not are_kept("%d %s", "%s %d")
+    assert are_kept("%2$d %1$s %(a)s", "%1$s %(a)s %2$d") and are_kept("%1 %L2", "%L2 %1")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Two dogs<sup>1</sup> run.", "TWO DOGS<sup>1</sup> RUN."),
+        ("Two dogs run<sup><a href=x>[1]</a></sup>.", "TWO DOGS RUN<sup><a href=x>[1]</a></sup>."),
+        ("See <a href=x>(3)</a> for more", "SEE <a href=x>(3)</a> FOR MORE"),
+        ("<b>(1)</b> Two dogs<i>*</i>", "<b>(1)</b> TWO DOGS<i>*</i>"),
+        ("<b>5</b> dogs drink H<sub>2</sub>O", "<b>5</b> DOGS DRINK H<sub>2</sub>O"),  # these are read
+    ],
+)
+def test_references_to_notes_are_not_read(text: str, expected: str) -> None:
+    [span] = [part for part in parse(text) if isinstance(part, Span)]
+    links = [(number, number) for number in range(len(span.plain.split()))]
+    assert insert_tags(span.tags, span.plain, span.plain.upper(), links) == expected
+    assert span.plain.isascii() and ("1" not in span.plain)
 
 
 def test_each_placeholder_must_occur_as_often() -> None:

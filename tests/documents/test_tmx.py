@@ -173,8 +173,11 @@ def test_positions_count_bytes_and_not_characters() -> None:
 
 def test_the_output_is_read_as_pairs(tmp_path: Path) -> None:
     path = tmp_path / "m.tmx"
-    path.write_text(completed(memory(unit(DOG), unit(DOG, HUND)), "m.tmx", EN_DE, loud), encoding="utf-8")
+    done = completed(memory(unit(DOG), unit(DOG, HUND)), "m.tmx", EN_DE, loud)
     files = CorpusFiles(pairs=path, src_lang="en", tgt_lang="de")
+    path.write_text(done, encoding="utf-8")
+    assert list(read_pairs(files)) == [("A dog & more", "Ein Hund")]  # the other one has not been checked
+    path.write_text(done.replace('creationid="heed"', 'creationid="heed" changeid="ann"'), encoding="utf-8")
     assert list(read_pairs(files)) == [("A dog & more", "A DOG & MORE"), ("A dog & more", "Ein Hund")]
 
 

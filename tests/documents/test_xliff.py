@@ -60,6 +60,22 @@ def test_missing_targets_of_version_1_are_filled_in_and_marked(suffix: str) -> N
     assert "Has codes and" in given("a.xlf", V1.format(**BEFORE))
 
 
+def test_the_segments_of_a_source_are_kept_and_a_target_of_markup_alone_is_missing() -> None:
+    def unit(target: str) -> str:
+        return (
+            '<xliff version="1.2"><file source-language="en" target-language="de"><body><trans-unit id="1">'
+            '<source>A dog. A cat.</source><seg-source><mrk mtype="seg" mid="0">A dog.</mrk> '
+            f'<mrk mtype="seg" mid="1">A cat.</mrk></seg-source>{target}</trans-unit></body></file></xliff>'
+        )
+
+    marked = '<mrk mtype="seg" mid="0">A DOG.</mrk> <mrk mtype="seg" mid="1">A CAT.</mrk>'
+    empty = '<target><mrk mtype="seg" mid="0"/><mrk mtype="seg" mid="1"></mrk></target>'
+    for target in ("", "<target/>", empty):
+        assert translated("a.xlf", unit(target)).decode() == unit(f"<target{MARKED}>{marked}</target>")
+    done = unit('<target><mrk mtype="seg" mid="0">Ein Hund.</mrk></target>')
+    assert translated("a.xlf", done).decode() == done
+
+
 def test_missing_targets_of_version_2_are_filled_in_and_their_segments_translated() -> None:
     before = {"declared": "", "state": "", "one": "", "two": '"><source>Two</source><target></target>'}
     target = '<target>A <pc id="1">BOLD</pc> <ph id="2"/>DOG <sc id="3"/>HERE<ec startRef="3"/></target>'

@@ -124,6 +124,11 @@ def test_repetition_in_the_source_excuses_as_much_and_no_more() -> None:
     assert is_loop("ha ha ha ha", "ho ho ho ho ho ho")
 
 
+def test_a_run_of_spaces_is_a_loop_unless_the_source_has_one() -> None:
+    assert is_loop("A dog runs", "Ein" + 30 * " " + ".")
+    assert not is_loop("A" + 30 * " " + "dog", "Ein" + 30 * " " + "Hund") and not is_loop("A dog", "Ein   Hund")
+
+
 def test_a_loop_at_the_end_of_a_very_long_output_is_flagged() -> None:
     words = [f"w{i}" for i in range(1500)]
     assert not is_loop("a", " ".join(words))

@@ -102,6 +102,9 @@ def test_a_form_is_read_with_its_encoding() -> None:
     kind = Headers({"Content-Type": "application/x-www-form-urlencoded; charset=utf-8"})
     form = form_of(kind, b"q=f%C3%BCr+a&q=&b", 1000)
     assert form.multi_items() == [("q", "für a"), ("q", ""), ("b", "")]
+    assert form_of(kind, "q=für €&b=%E2%82%AC".encode(), 1000).multi_items() == [("q", "für €"), ("b", "€")]
+    with pytest.raises(ApiError, match="not valid UTF-8"):
+        form_of(kind, "q=für".encode("latin-1"), 1000)
 
 
 @pytest.mark.parametrize("text", ['"\\ud800"', '"a\\uDFFFb"', b'"\xed\xa0\x80"'])

@@ -64,6 +64,16 @@ def test_units_with_both_languages_are_pairs_and_the_others_are_counted() -> Non
     assert left_out == {"unit(s) without de": 1, "unit(s) without en": 1, "unit(s) without en and de": 2}
 
 
+def test_what_heed_has_translated_is_no_translation_by_people() -> None:
+    left_out: Counter[str] = Counter()
+    ours = unit(en="A dog.", de="Ein Hund.").replace('<tuv xml:lang="de"', '<tuv creationid="heed" xml:lang="de"')
+    assert ours.count("creationid") == 1
+    checked = ours.replace('creationid="heed"', 'creationid="heed" changeid="ann"')
+    assert pairs_of(memory(ours, checked), left_out=left_out) == [("A dog.", "Ein Hund.")]
+    assert left_out == {"unit(s) translated by heed": 1}
+    assert "all of its translations are heed's own" in message(memory(ours))
+
+
 @pytest.mark.parametrize(
     ("language", "tag", "fits"),
     [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from contextlib import closing
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -62,7 +63,12 @@ def import_(
         for path in files
     ]  # fmt: skip
     left_out = Counter[str]()
-    units = [(src, tgt, "") for corpus in corpora for src, tgt in read_pairs(corpus, errors, left_out)]
+    units = []
+    for src, tgt in chain.from_iterable(read_pairs(corpus, errors, left_out) for corpus in corpora):
+        if src.strip() and tgt.strip():
+            units.append((src, tgt, ""))
+        else:
+            left_out["unit(s) with an empty side"] += 1
     with closing(_open(memory, src_lang, tgt_lang, create=True)) as opened:
         added = opened.add(units, "approved" if approved else "new")
         for what, count in left_out.items():

@@ -296,7 +296,7 @@ def _check(
 
 def _warn_about_placeholders(lines: Sequence[str], quiet: bool) -> None:
     """Warn about codes that a model does not keep by itself."""
-    from heed.documents.inline_tags import placeholders
+    from heed.documents.codes import placeholders
 
     found = [(line, text) for line in lines for text in placeholders(line)]
     if found:

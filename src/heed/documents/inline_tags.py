@@ -1,6 +1,4 @@
-"""Inline tags and placeholders, and their places in a translation, by word alignment.
-
-Placeholders are addresses and format fields, which a translation keeps as they are.
+"""Inline tags and placeholders (`codes.py`), and their places in a translation, by word alignment.
 
 A sentence is translated without its tags. A pair of tags then encloses the words that the enclosed words are aligned to
 (`heed.inference.alignment`). A single tag goes before the translation of the word on its right, or after that of the
@@ -11,10 +9,11 @@ proportion to their places in the source. No tag is ever lost.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
+
+from heed.documents.codes import is_ordered, placeholder_ranges
 
 Links = Sequence[tuple[int, int]]
 """(source word, target word), counted from 0; words are separated by white space."""
@@ -23,21 +22,10 @@ Range = tuple[int, int]
 
 MAX_ALIGNED = 200
 """Tags of a sentence that are placed by alignment, which takes quadratic time."""
+_STOPS = (".", "!", "?", "。")
+"""Signs that a model adds at the end of a sentence."""
+_NO_SPACE_BEFORE = frozenset(".,;:!?。…)]}" + " \t\n\r\f\v\xa0")
 _WORD = re.compile(r"\S+")
-_STYLE = r"an?\d{1,2}|pos\(|move\(|org\(|fade?\(|[iubs][01]|[1-4]?[ca]&|fn[A-Z]|fs\d|fr[xyz]?-?\d|k[of]?\d"
-"""Beginnings of style codes in subtitles; {\\bf ...} is TeX."""
-
-_PLACEHOLDER = re.compile(
-    rf"\{{\\(?:{_STYLE})[^{{}}\n]{{0,80}}\}}|"  # {\\an8} {\\pos(1,2)}
-    r"\{\{[^{}\n]{1,80}\}\}|[$%]\{[^{}\n]{1,80}\}"  # {{name}} ${name} %{name}
-    r"|\{[\w.:!-]{0,80}\}"  # {0} {name:.2f}
-    r"|\{\w{1,40}, ?(?:number|date|time|ordinal|spellout|duration)\b[^{}\n]{0,80}\}"  # {0, number, integer}
-    r"|(?<![\w%])%(?:\(\w{1,80}\)|\d{1,2}\$)?[-+0]?\d{0,3}(?:\.\d{1,2})?(?:hh?|ll?|[jztL])?[sdifuxg@](?!\w)"  # %s %1$lu
-    r"|\[X\d{1,6}X\]"  # what Weblate sends in place of a code
-    r"|</?[a-zA-Z]{1,2}\d{1,4}/?>"  # OmegaT's tags: <b0>, </b0>, <br1/>
-    r"|https?://[^\s<>\"]*[^\s<>\".,;:!?)\]}'’”»]"
-    r"|[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}"
-)
 
 
 @dataclass(frozen=True)
@@ -52,6 +40,8 @@ class InlineTag:
     glued_left: bool = True
     """Whether no space separates it from the text on its left."""
     glued_right: bool = True
+    is_text: bool = False
+    """Whether it is read as a part of the text, as placeholders are."""
 
 
 def insert_tags(
@@ -68,7 +58,8 @@ def insert_tags(
         for tag in tags:
             last = max(last, pair.in_proportion(tag))
             places.append((tag, last))
-    return _written(places, target, escape)
+    places = _with_ordered_placeholders(places, tags)
+    return _written(places, source, target, escape)
 
 
 Places = list[tuple[InlineTag, int]]
@@ -149,8 +140,11 @@ class _SentencePair:
         right = next((n for n, (_, last) in enumerate(self.source_words) if last > place), None)
         if not self.source_words or place <= self.source_words[0][0]:
             return self.target_words[0][0]
-        if right is None:
-            return self.target_words[-1][1]
+        rest, end = source[place:].strip(), self.target_words[-1][1]
+        if not any(map(str.isalnum, rest)):  # the tag stays before the sign at the end of the sentence
+            sign = rest if rest or source.rstrip().endswith(_STOPS) else self.target[end - 1 : end]
+            return end - len(sign) if (sign == rest or sign in _STOPS) and self.target.endswith(sign, 0, end) else end
+        assert right is not None
         first, last = self.source_words[right]
         at_right = [to for of, to in self.links if of == right]
         if first < place:
@@ -203,6 +197,12 @@ def _in_order(places: Places, target: str) -> Places:
     return [(places[n][0], ranked[n][0]) for n in order]
 
 
+def _with_ordered_placeholders(places: Places, tags: Sequence[InlineTag]) -> Places:
+    """The places, with placeholders that are told apart by their order in the order of the source."""
+    ordered = iter([tag for tag in tags if is_ordered(tag.text)])
+    return [(next(ordered) if is_ordered(tag.text) else tag, place) for tag, place in places]
+
+
 def _words(text: str) -> list[Range]:
     return [match.span() for match in _WORD.finditer(text)]
 
@@ -236,33 +236,23 @@ def _are_nested(tags: Sequence[InlineTag]) -> bool:
     return in_order and not set(stack) & set(closed)
 
 
-def _written(places: Places, target: str, escape: Callable[[str], str]) -> str:
-    """The target with its tags, and with the spaces around those that had some."""
+def _written(places: Places, source: str, target: str, escape: Callable[[str], str]) -> str:
+    """The target with its tags, and with the spaces around those that had some.
+
+    A placeholder has a space before or after a word, too, unless the source has a word there without one.
+    """
     out, done = "", 0
     for tag, place in places:
         out += escape(target[done:place])
         done = place
-        if not tag.glued_left and out and not out[-1].isspace():
+        is_new_word = tag.is_text and target[done - 1 : done].isalnum() and not source[: tag.place][-1:].isalnum()
+        if (is_new_word or not tag.glued_left) and out and not out[-1].isspace():
             out += " "
         out += tag.text
-        if not tag.glued_right and done < len(target) and not target[done].isspace():
+        is_new_word = tag.is_text and target[done : done + 1].isalnum() and not source[tag.place :][:1].isalnum()
+        if (is_new_word or not tag.glued_right) and done < len(target) and target[done] not in _NO_SPACE_BEFORE:
             out += " "
     return out + escape(target[done:])
-
-
-def placeholders(text: str) -> Counter[str]:
-    """The placeholders of a text, and how often each occurs."""
-    return Counter(match[0] for match in _PLACEHOLDER.finditer(text))
-
-
-def are_kept(source: str, target: str) -> bool:
-    """Whether each placeholder of the source occurs in the target at least as often."""
-    return all(target.count(text) >= count for text, count in placeholders(source).items())
-
-
-def placeholder_ranges(text: str) -> list[tuple[int, int]]:
-    """Their places in a text: the first character, and the one after the last."""
-    return [match.span() for match in _PLACEHOLDER.finditer(text)]
 
 
 def without_placeholders(text: str) -> tuple[str, list[InlineTag]]:
@@ -274,7 +264,9 @@ def without_placeholders(text: str) -> tuple[str, list[InlineTag]]:
         glued_left, glued_right = (
             bool(side.strip()) for side in (text[max(0, begin - 1) : begin], text[end : end + 1])
         )
-        tags.append(InlineTag(text[begin:end], len(plain), glued_left=glued_left, glued_right=glued_right))
+        tags.append(
+            InlineTag(text[begin:end], len(plain), glued_left=glued_left, glued_right=glued_right, is_text=True)
+        )
     return plain + _continued(plain, text[done:]), tags
 
 

@@ -17,8 +17,9 @@ from dataclasses import dataclass
 
 from heed.core.errors import DataError
 from heed.core.json_text import parse_json
+from heed.documents.codes import has_words
 from heed.documents.file_format import FileContext, TextFormat
-from heed.documents.messages import is_code, translate_messages
+from heed.documents.messages import translate_messages
 from heed.documents.text_translator import TextTranslator
 
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]:,]')
@@ -80,7 +81,7 @@ JSON = TextFormat(write=translate_json)
 
 
 def _is_text(value: str) -> bool:
-    return any(map(str.isalpha, value)) and not is_code(value) and not _SURROGATE.search(value)
+    return has_words(value) and not _SURROGATE.search(value)
 
 
 def _values(text: str) -> Iterator[_String]:

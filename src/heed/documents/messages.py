@@ -4,7 +4,7 @@
 | --- | --- |
 | tags: `<b>`, `</b>`, `<1>`, `<v Ann>`, `<00:01.500>` | they are inline tags, which move with their words |
 | `{n, plural, one {# file} other {# files}}`, `select`, `selectordinal` (ICU) | a text for each case; the rest stays |
-| placeholders: `{name}`, `%s`, `${x}`, `{{x}}` | they stay (`inline_tags.py`) |
+| placeholders: `{name}`, `%s`, `${x}`, `{{x}}` | they stay (`codes.py`) |
 | entities: `&amp;`, `&eacute;` | the model gets the character; a character that was written so is written so again |
 """
 
@@ -25,14 +25,8 @@ _HEAD = re.compile(r"\{\s{0,9}[\w.-]{1,80}\s{0,9},\s{0,9}(?P<kind>plural|select|
 _CASE = re.compile(r"\s*(?:offset:\d{1,9}\s+)?(?:=\d{1,9}|\w{1,40})\s*\{")
 _CASES_END = re.compile(r"\s*\}")
 _ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z]\w{1,31});")
-_MARKUP = re.compile(r"[<{#]")
-_CODE = re.compile(r"(?!\w+://)\S*(?:[_/\\@#\d=]|\w\.\w)\S*")
-"""A single word with a sign that words do not have, or with a dot inside."""
-
-
-def is_code(text: str) -> bool:
-    """Whether a text is an identifier, a path, a colour, a date: one word with a sign or a digit in it."""
-    return _CODE.fullmatch(text.strip()) is not None
+_MARKUP = re.compile(r"(?<!%)<|[{#]")
+"""Where markup may begin; `%<count>d` is a placeholder."""
 
 
 def translate_messages(texts: Sequence[str], translator: TextTranslator) -> list[str]:

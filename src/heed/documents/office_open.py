@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
-from heed.documents.messages import is_code
+from heed.documents.codes import is_code
 from heed.documents.packed_format import PackedFormat, PartReader
 from heed.documents.spans import PartsBuilder
 from heed.documents.xml_tokens import XmlToken

@@ -19,6 +19,8 @@ from heed.text.sentences import Piece
 _SPACES = " \t\n\r\f"
 """White space of HTML and XML, which a no-break space is not."""
 _SPACE = re.compile(f"[{_SPACES}]+")
+_MARK = re.compile(r"(?P<bracket>[(\[])?(?:\d{1,3}(?:[-–,] ?\d{1,3}){0,4}|[*†‡§¶]{1,3})(?(bracket)[)\]])")
+"""The text of a reference to a note."""
 
 
 def escape(text: str) -> str:
@@ -128,8 +130,44 @@ class PartsBuilder:
 
     def _close_span(self) -> None:
         if self.is_inside:
-            self._parts.append(Span("".join(self._chunks), _with_empty_pairs_joined(self._tags), self._escape))
+            plain, tags = _with_marks_joined("".join(self._chunks), self._tags, self._escape)
+            self._parts.append(Span(plain, _with_empty_pairs_joined(tags), self._escape))
             self.is_inside = False
+
+
+def _with_marks_joined(
+    plain: str, tags: Sequence[InlineTag], escape: Callable[[str], str]
+) -> tuple[str, list[InlineTag]]:
+    """The text without the marks that refer to notes, `<sup>1</sup>` and `<a>[2]</a>`, which become single tags."""
+    joined: list[InlineTag] = []
+    kept, done, number = "", 0, 0
+    closes = {tag.pair: place for place, tag in enumerate(tags) if tag.kind == "close"}
+    while number < len(tags):
+        tag = tags[number]
+        last = closes.get(tag.pair, number) if tag.kind == "open" else number
+        begin, end = tag.place, tags[last].place
+        kept += plain[done:begin]
+        done = begin
+        if last > number and _is_mark(plain, begin, end):
+            written = ""
+            for each in tags[number : last + 1]:
+                written += escape(plain[done : each.place]) + each.text
+                done = each.place
+            spaced = [begin == 0 or plain[begin - 1].isspace(), end == len(plain) or plain[end].isspace()]
+            joined.append(InlineTag(written, len(kept), "single", -1, not spaced[0], not spaced[1]))
+            done += all(spaced) and end < len(plain)  # of two spaces, one stays
+            number = last + 1
+        else:
+            joined.append(replace(tag, place=len(kept)))
+            number += 1
+    return kept + plain[done:], joined
+
+
+def _is_mark(plain: str, begin: int, end: int) -> bool:
+    """Whether a range refers to a note: in brackets, or a number or sign that follows a word without a space."""
+    match = _MARK.fullmatch(plain, begin, end)
+    follows_word = begin > 0 and not plain[begin - 1].isspace() and not plain[end : end + 1].isalnum()
+    return match is not None and (match["bracket"] is not None or follows_word)
 
 
 def _with_empty_pairs_joined(tags: Sequence[InlineTag]) -> list[InlineTag]:

@@ -11,8 +11,9 @@ from heed.core.errors import UsageError
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import Constraints, SearchOptions
 from heed.decoding.phrases import Glossary
+from heed.documents.codes import are_kept, has_words
 from heed.documents.html_spans import parse
-from heed.documents.inline_tags import Links, are_kept, insert_tags, without_placeholders
+from heed.documents.inline_tags import Links, insert_tags, without_placeholders
 from heed.documents.spans import Part, Span, write_span
 from heed.documents.translation import Partial, Searcher, Sentence, Step, TranslateOptions, Translation, num_ranks
 from heed.inference.sentences import join_sentences, split_sentences
@@ -138,18 +139,18 @@ class TextTranslator:
     # --- sentences -----------------------------------------------------------------------------------
 
     def _sentences(self, sources: Sequence[str], partial: Partial | None) -> list[Sentence]:
-        """Translate each sentence with all models in turn. A sentence without a letter stays as it is."""
+        """Translate each sentence with all models in turn. One without words stays as it is."""
         if self.options.prefix and len(sources) != 1:
             raise UsageError(f"A prefix requires a text of one sentence; this text has {len(sources)}.")
         sentences = [Sentence((source,)) for source in sources]
-        with_letters = [number for number, source in enumerate(sources) if any(map(str.isalpha, source))]
+        with_words = [number for number, source in enumerate(sources) if has_words(source)]
         for step in self.path:
             is_last = step is self.path[-1]
-            texts = [sentences[number].texts[-1] for number in with_letters]
-            terms = [self._terms(sentences[number].texts, is_last) for number in with_letters]
-            of_step = partial.renumbered(dict(enumerate(with_letters))) if partial and is_last else None
+            texts = [sentences[number].texts[-1] for number in with_words]
+            terms = [self._terms(sentences[number].texts, is_last) for number in with_words]
+            of_step = partial.renumbered(dict(enumerate(with_words))) if partial and is_last else None
             hypotheses = self._through(step, texts, terms, is_last, of_step)
-            for number, hypothesis in zip(with_letters, hypotheses, strict=True):
+            for number, hypothesis in zip(with_words, hypotheses, strict=True):
                 before = sentences[number]
                 links = (*before.links, hypothesis.links)
                 sentences[number] = Sentence((*before.texts, hypothesis.text), hypothesis, links)

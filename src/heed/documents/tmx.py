@@ -23,6 +23,7 @@ from heed.documents.text_translator import TextTranslator
 from heed.text.language.codes import same_tag
 from heed.text.readers.tmx import (
     CODES,
+    CREATOR,
     Unit,
     UnitParser,
     Variant,
@@ -34,7 +35,7 @@ from heed.text.readers.tmx import (
     variant_of,
 )
 
-CREATOR = quoteattr("heed")
+_CREATOR = quoteattr(CREATOR)
 """Recorded as the creator of new variants and of changes."""
 
 _BLOCK = 1 << 13
@@ -117,7 +118,7 @@ class _UnitSides:
         if empty is None:
             assert self.unit.end is not None
             end = _end_of_element(data, self.unit.end, "tuv")
-            attributes = f"{self.unit.language_attribute}={quoteattr(tag)} creationid={CREATOR}"
+            attributes = f"{self.unit.language_attribute}={quoteattr(tag)} creationid={_CREATOR}"
             before = data[data.rfind(b">", 0, self.unit.begin) + 1 : self.unit.begin]
             space = before[len(before.rstrip()) :]
             return end, end, space + f"<tuv {attributes}>".encode() + segment + b"</tuv>"
@@ -145,7 +146,7 @@ def _end_of_element(data: bytes, at: int, element: str) -> int:
 
 def _with_changeid(start_tag: bytes) -> bytes:
     """The start tag of a variant that heed has changed."""
-    creator = CREATOR.encode()
+    creator = _CREATOR.encode()
     for attribute in _ATTRIBUTE.finditer(start_tag):
         if attribute[1] == b"changeid":
             return start_tag[: attribute.start(2)] + creator + start_tag[attribute.end(2) :]

@@ -30,6 +30,8 @@ from heed.text.readers.tmx import encoding_of, mended
 _UNTRANSLATED = ("new", "needs-translation", "initial")
 _LANGUAGES = {"file": ("source-language", "target-language"), "xliff": ("srcLang", "trgLang")}
 _MARKED = ' state="needs-review-translation" state-qualifier="mt-suggestion"'
+_TEXTS = ("source", "seg-source", "target")
+_MARKUP = re.compile(r"<[^<>]*>")
 
 
 @dataclass
@@ -52,6 +54,13 @@ class _Segment:
     target: tuple[int, int] | None = None
     target_tag: XmlToken | None = None
     target_text: str = ""
+    segmented: str = ""
+    """The source with its segments marked, in XLIFF 1.2; empty without them."""
+
+    @property
+    def to_translate(self) -> str:
+        """The source, with its segments marked where the file does so."""
+        return self.segmented if re.search(r"mtype\s*=\s*[\"']seg[\"']", self.segmented) else self.source
 
     @property
     def needs_translation(self) -> bool:
@@ -59,7 +68,7 @@ class _Segment:
         attributes = (self.opening if self.is_new else self.target_tag or self.opening).attributes
         state = attributes.get("state", "")
         is_copy = not state and self.target_text == self.source
-        has_target = bool(self.target_text.strip()) and state not in _UNTRANSLATED and not is_copy
+        has_target = bool(_MARKUP.sub("", self.target_text).strip()) and state not in _UNTRANSLATED and not is_copy
         return self.is_translated and not has_target and self.opening.attributes.get("approved") != "yes"
 
 
@@ -75,7 +84,7 @@ def translate_xliff(text: str, translator: TextTranslator, context: FileContext)
     """The file with its missing targets. Raises DataError for other XML and other languages."""
     read = _read(xml_tokens(text, context.name, translator.checked), context)
     todo = [segment for segment in read.segments if segment.needs_translation]
-    parsed = [parse_segment(f"<seg>{each.source}</seg>".encode(), keeps_space=True) for each in todo]
+    parsed = [parse_segment(f"<seg>{each.to_translate}</seg>".encode(), keeps_space=True) for each in todo]
     some = [
         number for number, parts in enumerate(parsed) if any(isinstance(p, Span) and p.plain.strip() for p in parts)
     ]
@@ -147,11 +156,11 @@ def _read(tokens: Iterator[XmlToken], context: FileContext) -> _Read:
                 read.edits += _declared(token, name, at, context)
             if name in ("trans-unit", "segment"):
                 segment = _Segment(token, at, may_translate[-1], name == "segment")
-            elif segment and not inside and names[-1] in ("trans-unit", "segment") and name in ("source", "target"):
+            elif segment and not inside and names[-1] in ("trans-unit", "segment") and name in _TEXTS:
                 inside, begin = name, at + len(token.raw)
                 if name == "source":
                     segment.source_tag, segment.space = token.raw, last_text
-                else:
+                elif name == "target":
                     segment.target_tag, segment.target = token, (at, at)
             names.append(name)
         elif token.kind == "close":
@@ -160,18 +169,18 @@ def _read(tokens: Iterator[XmlToken], context: FileContext) -> _Read:
             end = at + len(token.raw)
             if segment and inside == name and names[-1] in ("trans-unit", "segment"):
                 inside = ""
-                if name == "source":
-                    segment.insert_at = end
-                else:
+                if name == "target":
                     segment.target = segment.target[0] if segment.target else at, end
-            elif segment and name == "seg-source":
-                segment.insert_at = end
+                else:
+                    segment.insert_at = end
             elif segment and name in ("trans-unit", "segment"):
                 read.segments.append(segment)
                 segment = None
         if segment and inside and at >= begin:
             if inside == "source":
                 segment.source += token.raw
+            elif inside == "seg-source":
+                segment.segmented += token.raw
             else:
                 segment.target_text += token.raw
         last_text = last_text + token.raw if token.kind == "text" and not token.raw.strip() else ""

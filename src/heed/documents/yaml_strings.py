@@ -19,8 +19,9 @@ from dataclasses import dataclass
 import yaml
 
 from heed.core.errors import DataError
+from heed.documents.codes import has_words
 from heed.documents.file_format import FileContext, TextFormat
-from heed.documents.messages import is_code, translate_messages
+from heed.documents.messages import translate_messages
 from heed.documents.text_translator import TextTranslator
 from heed.text.language.codes import same_tag
 
@@ -49,7 +50,7 @@ def translate_yaml(text: str, translator: TextTranslator, context: FileContext) 
         for each, depth, is_key in translator.checked(_scalars(text, context.name)):
             if is_key:
                 tops += [each] if depth == 1 else []
-            elif any(map(str.isalpha, each.value)) and not is_code(each.value):
+            elif has_words(each.value):
                 strings.append(each)
     except (yaml.YAMLError, ValueError, OverflowError) as error:
         line = getattr(getattr(error, "problem_mark", None), "line", None)

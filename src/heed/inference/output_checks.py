@@ -165,14 +165,20 @@ _LONGER = 3
 """A run that the source repeats may be this many times as long in the output, plus one word."""
 
 
+_SPACES = re.compile(r"\s{8,}")
+"""A run of white space that no text has by itself."""
+
+
 def is_loop(source: str, output: str) -> bool:
-    """Whether the output repeats itself in immediate succession, more often than the source does.
+    """Whether the output repeats itself in immediate succession, more often than the source does. Spaces count, too.
 
     A word may occur twice in a row, three times with punctuation between ("die, die die"), a run of two or three words
     twice, a longer one once; within a word a character may occur seven times, a run of characters four times. What the
     source repeats the output may repeat as often, in runs of up to three times as many words plus one: "sorry" becomes
     "es tut mir leid". Groups of digits that form one number in the source count as one word.
     """
+    if _SPACES.search(output) and not _SPACES.search(source):
+        return True
     words = _words(output, source)
     bare = _bare(words)
     loops: list[tuple[int, int]] = []

@@ -84,13 +84,21 @@ def form_of(headers: Headers, body: bytes, max_bytes: int) -> FormData:
     media_type = media_type_of(headers)
     try:
         if media_type == URLENCODED:
-            text = body.decode("latin-1")
-            return FormData([*parse_qsl(text, keep_blank_values=True, max_num_fields=MAX_FORM_FIELDS)])
+            fields = parse_qsl(_utf8(body), keep_blank_values=True, max_num_fields=MAX_FORM_FIELDS)
+            return FormData([*fields])
         return asyncio.run(_multipart(headers, body, max_bytes)) if media_type == MULTIPART else FormData()
     except ValueError as error:
         raise ApiError(400, f"The form has more than {MAX_FORM_FIELDS} fields.") from error
     except MultiPartException as error:
         raise ApiError(400, error.message) from error
+
+
+def _utf8(body: bytes) -> str:
+    """The text of a form, whose characters need not be percent-encoded. Raises ApiError."""
+    try:
+        return body.decode()
+    except UnicodeDecodeError as error:
+        raise ApiError(400, "The form is not valid UTF-8.") from error
 
 
 async def _multipart(headers: Headers, body: bytes, max_bytes: int) -> FormData:

@@ -53,6 +53,8 @@ _GAP = "\0"
 """Keeps words apart; XML text never contains this character."""
 _GAPS = re.compile(r"\0*(\s)\0*|\0+")
 
+CREATOR = "heed"
+"""What heed writes as the `creationid` or `changeid` of its translations."""
 _FORBIDDEN = re.compile(r"[\0-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 _REFERENCE = re.compile(r"&#(?:x(?P<hex>[0-9a-fA-F]{1,12})|(?P<decimal>[0-9]{1,12}));")
 _LONGEST_REFERENCE = 16
@@ -68,6 +70,8 @@ class Variant:
     """Position of its `<tuv>`."""
     segment: tuple[int, int]
     """Positions of its `<seg>` and `</seg>`."""
+    is_ours: bool = False
+    """Whether heed was the last to change it: nobody has checked this translation."""
 
 
 @dataclass(slots=True)
@@ -88,7 +92,7 @@ class Unit:
 
 
 def read_tmx(files: CorpusFiles, errors: Errors, left_out: Counter[str]) -> Iterator[Pair]:
-    """The units that have both languages; the others are counted in `left_out`.
+    """The units that have both languages, one of which heed did not write; the others are counted in `left_out`.
 
     Raises UsageError, with the languages of the file, when the languages were not given; DataError, with file and line,
     for a malformed file, and when no unit has both languages.
@@ -100,12 +104,15 @@ def read_tmx(files: CorpusFiles, errors: Errors, left_out: Counter[str]) -> Iter
         languages.update(chain.from_iterable(unit.languages for unit in units))
         advice = "Give the source and the target, such as --src-lang en --tgt-lang de."
         raise UsageError(f"{name}: its units are in {_listed(languages)}. {advice}")
-    num_pairs = 0
+    num_pairs = num_ours = 0
     src_tag, tgt_tag = tag_of(files.src_lang), tag_of(files.tgt_lang)
     for unit in units:
         languages.update(unit.languages)
         src, tgt = sides_of(unit.variants, src_tag, tgt_tag)
-        if src and tgt:
+        if src and tgt and (src.is_ours or tgt.is_ours):
+            num_ours += 1
+            left_out["unit(s) translated by heed"] += 1
+        elif src and tgt:
             num_pairs += 1
             yield src.text, tgt.text
         else:
@@ -113,6 +120,8 @@ def read_tmx(files: CorpusFiles, errors: Errors, left_out: Counter[str]) -> Iter
             left_out[f"unit(s) without {' and '.join(missing)}"] += 1
     if not languages:
         raise DataError(f"{name}: it has no unit (<tu>) with text. Export the memory again.")
+    if num_ours and not num_pairs:
+        raise DataError(f"{name}: all of its translations are heed's own, unchecked. Give it to a translator first.")
     if not num_pairs:
         raise DataError(
             f"{name}: no unit has both {files.src_lang} and {files.tgt_lang}; its units are in {_listed(languages)}."
@@ -236,6 +245,7 @@ class UnitParser:
         self._units: list[Unit] = []
         self._unit = Unit()
         self._language = ""
+        self._is_ours = False
         self._segment = 0
         self._text: list[str] = []
         self._codes: list[str] = []
@@ -288,6 +298,7 @@ class UnitParser:
             self._unit = Unit()
         elif element == "tuv":
             self._language = attributes.get("xml:lang") or attributes.get("lang") or ""
+            self._is_ours = (attributes.get("changeid") or attributes.get("creationid")) == CREATOR
             self._unit.begin = self._expat.CurrentByteIndex
             is_old = "lang" in attributes and "xml:lang" not in attributes
             self._unit.language_attribute = "lang" if is_old else "xml:lang"
@@ -312,7 +323,8 @@ class UnitParser:
         if _GAP in text:
             text = _GAPS.sub(lambda gap: gap[1] or " ", text)
         segment = self._segment, self._expat.CurrentByteIndex
-        self._unit.variants.append(Variant(self._language, one_line(text).strip(), self._unit.begin, segment))
+        variant = Variant(self._language, one_line(text).strip(), self._unit.begin, segment, self._is_ours)
+        self._unit.variants.append(variant)
 
     def _characters(self, text: str) -> None:
         if self._codes and not self._codes[-1]:

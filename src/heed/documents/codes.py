@@ -1,0 +1,81 @@
+"""Placeholders and codes: what a translation keeps as it is.
+
+A placeholder is a part of a sentence: a format field, a variable, an address. A code is a whole text that is no text:
+an identifier, a path, a colour, a pattern of dates.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+_STYLE = r"an?\d{1,2}|pos\(|move\(|org\(|fade?\(|[iubs][01]|[1-4]?[ca]&|fn[A-Z]|fs\d|fr[xyz]?-?\d|k[of]?\d"
+"""Beginnings of style codes in subtitles; {\\bf ...} is TeX."""
+_PRINTF_WIDTH = r"[-+0#']?(?:\d{1,3}|\*)?(?:\.(?:\d{1,2}|\*))?"
+_PLACEHOLDER = re.compile(
+    rf"\{{\\(?:{_STYLE})[^{{}}\n]{{0,80}}\}}|"  # {\\an8} {\\pos(1,2)}
+    r"\{\{[^{}\n]{1,80}\}\}|[$%]\{[^{}\n]{1,80}\}"  # {{name}} ${name} %{name}
+    r"|\{[\w.:!\[\]-]{0,80}(?::[\w.,<>^=+#%-]{0,30})?\}"  # {0} {name:,.2f} {items[0]} {0:>10}
+    r"|\{\w{1,40}, ?(?:number|date|time|ordinal|spellout|duration)\b[^{}\n]{0,80}\}"  # {0, number, integer}
+    rf"|%\(\w{{1,80}}\){_PRINTF_WIDTH}[a-zA-Z]|%<\w{{1,80}}>{_PRINTF_WIDTH}[a-zA-Z]"  # %(name)s %<count>d
+    r"|%%|%d(?:[x×]%d)+"
+    rf"|(?<!\d)%(?:\d{{1,2}}\$)?{_PRINTF_WIDTH}(?:hh?|ll?|[jztL])?"  # %s %1$lu %-5zd %.2f %*d
+    r"(?:[sdifuxg@](?:[a-zA-Z]{1,2}(?!\w)|(?![\w]))|[sdifuxg@](?=%)|[a-zA-Z](?!\w))"  # with a unit: %dMB; %c %r %Y
+    r"|(?<![\w%])%L?\d{1,2}(?![\w%])"  # %1 %L2
+    r"|\$t\([^()\n]{1,80}\)|@:(?:\w[\w.]{0,80}\w|\([\w.]{1,80}\))"  # $t(key) @:linked.key
+    r"|\$[a-z_]\w{0,80}|(?<!\S):[a-z_]\w{1,80}(?![\w:])"  # $name :name
+    r"|(?<![\w:]):[a-z][a-z0-9_+-]{1,30}:(?![\w:])"  # :smile:
+    r"|\[X\d{1,6}X\]"  # what Weblate sends in place of a code
+    r"|</?[a-zA-Z]{1,2}\d{1,4}/?>"  # OmegaT's tags: <b0>, </b0>, <br1/>
+    r"|https?://[^\s<>\"]*[^\s<>\".,;:!?)\]}'’”»]"
+    r"|[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}"
+)
+_ORDERED = re.compile(r"%(?![L\d]*\d$)(?!\d+\$)[^%({<]\S*")
+_CODE = re.compile(r"(?!\w+://)\S*(?:[_\\@#\d=]|\w\.\w|/\S*/|^/)\S*")
+"""A single word with a sign that words do not have, or with a dot inside. `and/or` and `20th` are words."""
+_NUMBER_WITH_LETTERS = re.compile(r"\d+[^\W\d_]{1,3}\.?")
+_DATE_PATTERN = re.compile(
+    r"(?:Y{2,4}|y{2,4}|M{1,4}|D{1,2}|d{1,4}|H{1,2}|h{1,2}|m{1,2}|s{1,2}|E{1,4}|[aA])"
+    r"(?:[-/.:, ]{1,2}(?:Y{2,4}|y{2,4}|M{1,4}|D{1,2}|d{1,4}|H{1,2}|h{1,2}|m{1,2}|s{1,2}|E{1,4}|[aA]))+"
+)
+"""`YYYY-MM-DD`, `d. MMM yyyy`, `HH:mm`."""
+
+
+def placeholders(text: str) -> Counter[str]:
+    """The placeholders of a text, and how often each occurs."""
+    return Counter(match[0] for match in _PLACEHOLDER.finditer(text))
+
+
+def placeholder_ranges(text: str) -> list[tuple[int, int]]:
+    """Their places in a text: the first character, and the one after the last."""
+    return [match.span() for match in _PLACEHOLDER.finditer(text)]
+
+
+def are_kept(source: str, target: str) -> bool:
+    """Whether each placeholder of the source occurs in the target as often, and those like `%s` in the same order."""
+    counts = placeholders(source)
+    if not all(target.count(text) >= count for text, count in counts.items()):
+        return False
+    ordered = [text for text in counts if is_ordered(text)]
+    return len(ordered) < 2 or _in_order(source) == _in_order(target)
+
+
+def is_ordered(placeholder: str) -> bool:
+    """Whether a placeholder gets its value by its place among the others: `%s`, which `%1$s` and `%(name)s` do not."""
+    return _ORDERED.fullmatch(placeholder) is not None
+
+
+def _in_order(text: str) -> list[str]:
+    return [match[0] for match in _PLACEHOLDER.finditer(text) if is_ordered(match[0])]
+
+
+def is_code(text: str) -> bool:
+    """Whether a text is an identifier, a path, a colour or a date: one word with a sign or a digit in it."""
+    word = text.strip()
+    is_date = _DATE_PATTERN.fullmatch(word) is not None and re.search("yy|YY|HH|hh|mm", word) is not None
+    return is_date or (_CODE.fullmatch(word) is not None and _NUMBER_WITH_LETTERS.fullmatch(word) is None)
+
+
+def has_words(text: str) -> bool:
+    """Whether there is something to translate: a letter outside of placeholders, in a text that is not a code."""
+    return any(map(str.isalpha, _PLACEHOLDER.sub("", text))) and not is_code(text)
