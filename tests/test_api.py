@@ -100,6 +100,44 @@ def test_limits_that_are_too_tight_for_a_usable_model_are_named(
     assert capsys.readouterr().err == ""
 
 
+def test_keys_may_be_in_tables(tmp_path: Path) -> None:
+    keys = tiny_keys(tmp_path, training__max_steps=1)
+    tables: dict[str, Any] = {}
+    for key, value in keys.items():
+        *table, name = key.split(".")
+        (tables.setdefault(table[0], {}) if table else tables)[name] = value
+    flat, nested = (heed.train(each, tmp_path / name, device="cpu", quiet=True)
+                    for name, each in (("flat", keys), ("nested", tables)))  # fmt: skip
+    assert flat.run.recipe == nested.run.recipe
+
+
+def test_wrong_types_and_options_are_refused_in_words(translator: heed.api.Predictor) -> None:
+    options = translator.run.recipe.decoding
+
+    def changed(**values: Any) -> Any:
+        return translator.translate("ba", options.model_copy(update=values))
+
+    for wrong, message in (
+        (lambda: translator.translate(3), "expected a text or a list of texts, got int"),
+        (lambda: translator.translate(["ba", 3]), "got int in the list"),
+        (lambda: translator.translate("ba", {"beam_size": 3}), "options must be a heed.SearchOptions, got dict"),
+        (lambda: changed(beamsize=3), "unknown search option 'beamsize'"),
+        (lambda: changed(temperature=-1.0), "search option temperature: "),
+        (lambda: changed(nbest=9, beam_size=2), "search options: nbest"),
+        (lambda: heed.load(translator.run.folder, num_workers=-1), "num_workers must not be negative"),
+        (lambda: heed.evaluate([], text="x"), "name at least one run"),
+    ):
+        with pytest.raises(UsageError, match=message):
+            wrong()
+    assert translator.translate(text for text in ("ba ce", "di")) == translator.translate(["ba ce", "di"])
+
+
+def test_a_single_further_run_may_be_given_as_a_path(translator: heed.api.Predictor) -> None:
+    folder = translator.run.folder
+    one, several = heed.load(folder, ensemble=folder), heed.load(folder, ensemble=[folder])
+    assert one.translate("ba ce") == several.translate("ba ce")
+
+
 def test_the_same_recipe_gives_the_same_bytes(translator: heed.api.Predictor, tmp_path: Path) -> None:
     recipe = translator.run.folder / "recipe.toml"
     again = heed.train(recipe, tmp_path / "run", quiet=True)

@@ -11,7 +11,7 @@ import pytest
 from tiny_speakers import CHARACTERS, LINES, WORDS_OF_STREAM, train_speaker
 
 import heed
-from heed.core.errors import UsageError
+from heed.core.errors import DataError, UsageError
 from heed.decoding.options import SearchOptions
 
 GREEDY = SearchOptions(beam_size=1, max_tokens=12)
@@ -44,6 +44,17 @@ def test_a_model_that_is_not_usable_yet_says_so(speakers: list[Path], tmp_path: 
     scores = {"event": "validation", "step": 1, "best": True, "perplexity": 5000.0}
     (poor / "metrics.jsonl").write_text(json.dumps(scores) + "\n", encoding="utf-8")
     assert "perplexity per token 5000.0 on validation" in heed.load(poor).not_usable
+
+
+def test_a_prompt_is_one_text_and_unknown_words_have_no_neighbours(speakers: list[Path]) -> None:
+    loaded = heed.load(speakers[0])
+    with pytest.raises(UsageError, match="a prompt is one text, got list: call generate for each prompt"):
+        loaded.generate(["the", "a"])
+    with pytest.raises(UsageError, match="top must be at least 1"):
+        loaded.neighbours("the", top=0)
+    if loaded.run.recipe.tokenizer.kind == "word":
+        with pytest.raises(DataError, match="no vector for qqq: not in its vocabulary"):
+            loaded.neighbours("qqq")
 
 
 def test_the_default_length_does_not_depend_on_the_options(speakers: list[Path]) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from heed.core.config import Document, read_toml
+from heed.core.config import Document, flattened, read_toml
 from heed.core.errors import HeedError, UsageError
 from heed.core.progress import warn
 from heed.evaluation.evaluation import Evaluation
@@ -24,14 +24,15 @@ from heed.evaluation.test_set import read_monolingual, read_parallel
 from heed.execute import check_folder, execute, follow
 from heed.members import register
 from heed.nn.device import choose_device
-from heed.planner import Planner, TrainOptions
+from heed.planner import InitParts, Planner, TrainOptions
 from heed.run import Run
 from heed.tasks.predictor import LM_WEIGHT, Combination, Predictor
 from heed.training.ranks import joined
 
 
 def load(
-    folder: str | Path, device: str = "cpu", precision: str = "float32", *, ensemble: Sequence[str | Path] = (),
+    folder: str | Path, device: str = "cpu", precision: str = "float32", *,
+    ensemble: str | Path | Sequence[str | Path] = (),
     lm: str | Path | None = None, lm_weight: float = LM_WEIGHT, tag: str | None = None, members: Iterable[Any] = (),
     engine: str = "auto", num_workers: int = 0,
 ) -> Predictor:  # fmt: skip
@@ -41,7 +42,7 @@ def load(
         folder: The run folder.
         device: "cpu", "cuda", "cuda:1" or "auto".
         precision: "float32", "bfloat16" or, on a CPU, "int8" (8-bit weights).
-        ensemble: Further runs, whose probabilities are averaged with those of this one.
+        ensemble: A further run or several, whose probabilities are averaged with those of this one.
         lm: The run of a language model, whose log-probability times `lm_weight` is added (shallow fusion).
         lm_weight: The weight of `lm`.
         tag: The tag before each source, for a run trained with tags; None for the default of its recipe.
@@ -62,7 +63,10 @@ def load(
         raise UsageError(f"precision must be float32, bfloat16 or int8, got {precision!r}.")
     if engine not in ("auto", "torch", "ctranslate2"):
         raise UsageError(f"engine must be auto, torch or ctranslate2, got {engine!r}.")
-    run, *others = (Run(path, choose_device(device), tag) for path in (folder, *ensemble))
+    if num_workers < 0:
+        raise UsageError(f"num_workers must not be negative, got {num_workers}.")
+    further = [ensemble] if isinstance(ensemble, str | Path) else ensemble
+    run, *others = (Run(path, choose_device(device), tag) for path in (folder, *further))
     language_model = Run(lm, choose_device(device)) if lm is not None else None
     for each in (run, *others, *([language_model] if language_model else [])):
         each.precision, each.packs, each.engine, each.num_workers = precision, True, engine, num_workers
@@ -91,6 +95,8 @@ def evaluate(
         DataError: src and ref differ in their number of lines.
     """
     folders = [runs] if isinstance(runs, str | Path) else runs
+    if not folders:
+        raise UsageError("name at least one run.")
     loaded = [load(folder, device) for folder in folders]
     if text is not None:
         for predictor in loaded:
@@ -110,12 +116,14 @@ def evaluate(
 def train(
     recipe: str | Path | Mapping[str, object], out: str | Path, changes: Mapping[str, object] | None = None, *,
     init: str | Path | None = None, overwrite: bool = False, force: bool = False, device: str = "auto",
-    quiet: bool = False, new_vocabulary: bool = False, members: Iterable[Any] = (),
+    quiet: bool = False, new_vocabulary: bool = False, init_parts: InitParts = "all",
+    tokenizer_of: str | Path | None = None, members: Iterable[Any] = (),
 ) -> Predictor:  # fmt: skip
     """Train a model into the run folder `out`, and load it.
 
     Args:
-        recipe: A complete recipe file, or recipe keys; heed chooses the settings that the keys leave open.
+        recipe: A complete recipe file, or recipe keys, dotted or in tables; heed chooses the settings that these leave
+            open.
         out: The run folder to create.
         changes: Keys that override those of a recipe file, such as {"training.lr": 3e-4}.
         init: A run whose weights training starts from.
@@ -124,6 +132,8 @@ def train(
         device: "auto" (a GPU if there is one), "cpu", "cuda" or "cuda:1".
         quiet: Print nothing, and do not estimate whether the limits allow a usable model.
         new_vocabulary: With `init`, train a new vocabulary; pieces in both vocabularies keep their weights.
+        init_parts: With `init`, for another task: "encoder" or "embeddings" start from its reader or token vectors.
+        tokenizer_of: A run whose vocabulary is used, so that scores and models can be combined.
         members: External models, tasks, attentions, tokenizers and metrics that the recipe names.
 
     Examples:
@@ -135,13 +145,14 @@ def train(
     """
     register(*members)
     options = TrainOptions(
-        Path(out), overwrite, force, Path(init) if init else None, device, quiet, new_vocabulary=new_vocabulary
-    )
+        Path(out), overwrite, force, Path(init) if init else None, device, quiet, new_vocabulary=new_vocabulary,
+        init_parts=init_parts, tokenizer_of=Path(tokenizer_of) if tokenizer_of else None,
+    )  # fmt: skip
     with joined(choose_device(device)) as ranks:
         if ranks.is_first:
-            document, keys = (Document(), dict(recipe)) if isinstance(recipe, Mapping) else (read_toml(recipe), {})
+            document, keys = (Document(), flattened(recipe)) if isinstance(recipe, Mapping) else (read_toml(recipe), {})
             check_folder(options)
-            plan = Planner(document, {**keys, **(changes or {})}, options).plan()
+            plan = Planner(document, {**keys, **flattened(changes or {})}, options).plan()
             if not quiet and plan.warning:
                 warn(plan.warning)
             outcome = execute(plan, options, ranks)

@@ -39,7 +39,7 @@ from heed.training.checkpoints import (
     require_room_for,
     warn_about_arithmetic,
 )
-from heed.training.metrics_log import LOG, MetricsLog, validation_event
+from heed.training.metrics_log import LOG, MetricsLog, read_metrics, validation_event
 from heed.training.progress import Progress
 from heed.training.ranks import ALONE, Ranks
 from heed.training.trainer import Outcome, Trainer
@@ -130,7 +130,8 @@ def check_pieces(run: Run, force: bool, quiet: bool) -> None:
     findings: list[Finding] = []
     for index, side in enumerate(run.sides):
         lines = [row[index] for row in valid]
-        findings += unknown_pieces(f"validation {side}", lines, run.tokenizers[side].encode(lines))
+        named = f"validation {side}" if len(run.sides) > 1 else "validation"
+        findings += unknown_pieces(named, lines, run.tokenizers[side].encode(lines))
     for finding in findings:
         if finding.severity == "stop" and not force:
             raise DataError(f"{finding.message} {finding.advice} Or continue with --force.")
@@ -228,6 +229,7 @@ def resume(
     run = Run(folder, choose_device(options.device))
     run.require_prepared()
     if limits:
+        _require_higher(run, limits)
         if ranks.is_first:
             _change_limits(run, limits)
         ranks.wait()
@@ -255,6 +257,22 @@ def _warn_about_other_data(run: Run, quiet: bool) -> None:
             "--resume reads the prepared data. To train on these files, start a new run with "
             f"--init {run.folder}.", quiet,
         )  # fmt: skip
+
+
+def _require_higher(run: Run, limits: Mapping[str, object]) -> None:
+    """Raise UsageError for limits that a training has passed already: it would end at once, with another recipe."""
+    done = max((event for event in read_metrics(run.folder) if event["event"] == "validation"), default=None,
+               key=lambda event: int(event["step"]))  # fmt: skip
+    if done is None:
+        return
+    minutes = float(done.get("seconds", 0)) / 60
+    for key, reached, flag in (("max_steps", done["step"], "--max-steps"), ("max_minutes", minutes, "--max-time")):
+        limit = limits.get(f"training.{key}")
+        if isinstance(limit, int | float) and 0 < limit <= reached:
+            raise UsageError(
+                f"{run.folder} has been trained for {done['step']:,} updates and {minutes:.1f} minutes, and limits "
+                f"count from the beginning: give a higher {flag}."
+            )
 
 
 def _change_limits(run: Run, limits: Mapping[str, object]) -> None:

@@ -10,10 +10,11 @@ from heed.core.errors import HeedError
 from heed.core.files import first_foreign
 from heed.core.run_manifest import MANIFEST, read_digests
 from heed.data.image_store import PIXELS, ImageStore
+from heed.data.store import TRAIN
 from heed.inference.ctranslate2_engine import DESCRIPTION, require_intact
 from heed.inference.ctranslate2_engine import FOLDER as CONVERTED
 from heed.run import RECIPE, WEIGHTS, Run
-from heed.tasks.prepare import TOKENS, open_tokens
+from heed.tasks.prepare import open_tokens
 from heed.training.checkpoints import list_checkpoints, require_whole
 
 WHOLE, MISSING = "as heed wrote it", "missing"
@@ -47,8 +48,8 @@ def verify(run: Run) -> Iterator[Checked]:
             yield Checked(name, UNLISTED, False)
     if run.files.has(WEIGHTS):
         yield _checked(WEIGHTS, run.weights)
-    if run.files.has(TOKENS):
-        yield _checked(TOKENS, lambda: open_tokens(run.folder, verify=True))
+    if run.files.has(TRAIN):
+        yield _checked(TRAIN, lambda: open_tokens(run.folder, verify=True))
     for images in sorted(path.parent.name for path in run.folder.glob(f"data/*/{PIXELS}")):
         yield _checked(f"data/{images}", partial(ImageStore.open, run.folder / "data" / images, verify=True))
     if run.files.has(f"{CONVERTED}/{DESCRIPTION}"):

@@ -16,6 +16,7 @@ import torch
 from heed.core.config import Document
 from heed.core.environment import data_dir
 from heed.core.errors import DataError, UsageError
+from heed.members import register_installed
 from heed.models.depth_change import DEPTHS, with_layers
 from heed.models.transfer import without_dropout
 from heed.models.vocabulary_change import require_exchangeable
@@ -166,6 +167,7 @@ class Planner:
         given = {**self.overrides, **kept}
         if self.document.name:
             return build_recipe(self.document, given), {}
+        register_installed()
         task = given.get("task")
         if not isinstance(task, str) or task not in TASKS:
             return build_recipe(Document(), given), {}  # raises an error

@@ -225,12 +225,19 @@ def test_a_key_belongs_to_one_member(toys: list[Any]) -> None:
         members.register("gpt")
 
 
-def test_installed_packages_name_members_as_entry_points(toys: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    class Entry:
-        def load(self) -> Any:
-            return toys[1]
+class Entry:
+    """An entry point of an installed package."""
 
-    monkeypatch.setattr(members, "entry_points", lambda group: [Entry()] if group == "heed.members" else [])
+    def __init__(self, member: Any) -> None:
+        self.load = lambda: member
+
+
+def test_installed_packages_name_members_as_entry_points(
+    toys: list[Any], text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(members, "entry_points", lambda group: map(Entry, toys) if group == "heed.members" else [])
     members.register_installed.cache_clear()
-    members.register_installed()
+    keys = ("--model.kind=sum_of_tokens", "--tokenizer.kind=character", "--training.max_steps=3")
+    result = call("train", "--task", "count-words", "--text", text, *keys, "--dry-run", "--out", tmp_path / "run")
+    assert result.code == 0 and "share_right  the only score" in result.err, result.err
     assert MODELS["sum_of_tokens"] is toys[1]

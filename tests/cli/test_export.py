@@ -169,6 +169,10 @@ def test_a_run_that_is_not_a_gpt2_is_an_error(bigram: Path, translator: Path, sp
     assert counted.code == 2
     assert "is of kind bigram" in counted.err
     assert call("export", translator, "--out", tmp_path / "b").code == 2
+    (tmp_path / "rotary").mkdir()
+    rotary = train_speaker(tmp_path / "rotary", PIECES | {"model.attention": "rotary"}, num_steps=1)
+    refused = call("export", rotary, "--to", "gpt2", "--out", tmp_path / "e")
+    assert (refused.code, "the model has the attention 'rotary'" in refused.err) == (2, True), refused.err
     missing = call("import", tmp_path, "--out", tmp_path / "c")
     assert missing.code == 66
     characters = call("export", speaker, "--out", tmp_path / "d")

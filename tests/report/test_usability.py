@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
+from heed.data.store import TRAIN, write_store
 from heed.report import usability
 from heed.report.usability import usability_of
+from heed.text.tokenizers.symbols import Character
 
 RUN: Any = SimpleNamespace(folder=Path("run"))
 
@@ -45,9 +47,16 @@ def test_a_language_model_must_be_better_than_token_frequencies(monkeypatch: pyt
     assert usability_of(RUN, {"perplexity": 95.0}).endswith("token frequencies alone give 100.0: not usable yet")
 
 
-def test_the_unigram_perplexity_is_that_of_the_frequencies(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(usability, "read_valid", lambda folder: [("ab",), ("ab",)])
-    letters = SimpleNamespace(encode=lambda lines: [[ord(letter) for letter in line] for line in lines])
-    data = SimpleNamespace(normaliser=SimpleNamespace(apply=str))
-    run: Any = SimpleNamespace(folder=Path("run"), tokenizers={"tgt": letters}, recipe=SimpleNamespace(data=data))
-    assert usability.unigram_perplexity(run) == pytest.approx(3.0)  # a, b and the end, equally frequent
+def test_the_unigram_perplexity_is_that_of_the_training_text(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    letters = Character("ab")
+    monkeypatch.setattr(usability, "read_valid", lambda folder: [("ab",)])
+    rows = [(ids,) for ids in letters.encode(["aaaa", "b"])]
+    size = len(letters.vocabulary)
+    (tmp_path / "data").mkdir()
+    write_store(tmp_path / TRAIN, ("tgt",), rows, [size], {})
+    data = SimpleNamespace(normaliser=SimpleNamespace(apply=str), line_end="none")
+    run: Any = SimpleNamespace(folder=tmp_path, tokenizers={"tgt": letters}, recipe=SimpleNamespace(data=data))
+    a, b = 5 / (5 + size), 2 / (5 + size)  # each count plus one
+    assert usability.unigram_perplexity(run) == pytest.approx((a * b) ** -0.5)
+    run.folder = tmp_path / "elsewhere"
+    assert usability.unigram_perplexity(run) is None

@@ -26,6 +26,8 @@ from heed.core.errors import DataError, MissingInputError
 from heed.core.files import atomic_folder
 from heed.core.own_files import open_own, read_own
 
+TRAIN = "data/train"
+"""The folder of the training rows in a run folder."""
 FORMAT: Literal["heed-tokens-1"] = "heed-tokens-1"
 _BUFFERED_IDS = 1 << 16
 """Ids of each side in memory before they are written."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from pydantic import Field, NonNegativeInt, model_validator
+from pydantic import Field, NonNegativeInt, ValidationError, model_validator
 
 from heed.core.config import Config, Document, build
 from heed.core.errors import UsageError
@@ -151,6 +151,20 @@ class SearchOptions(Config):
     def limit(self, source_length: int) -> int:
         """Maximum number of tokens of an output for a source of this length, end of sentence included."""
         return self._most(source_length) + 1
+
+
+def validated(options: object) -> SearchOptions:
+    """Options that a caller may have changed with `model_copy`, which checks nothing. Raises UsageError."""
+    if not isinstance(options, SearchOptions):
+        raise UsageError(f"options must be a heed.SearchOptions, got {type(options).__name__}.")
+    try:
+        return SearchOptions.model_validate(dict(vars(options)))
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        key, message = ".".join(map(str, first["loc"])), first["msg"].removeprefix("Value error, ")
+        if first["type"] == "extra_forbidden":
+            raise UsageError(f"unknown search option {key!r}.") from error
+        raise UsageError(f"search option {key}: {message}." if key else f"search options: {message}.") from error
 
 
 def require_plain_beam(options: SearchOptions) -> None:

@@ -128,6 +128,7 @@ def open_engine(run: Run, is_possible: bool, needs: str) -> CTranslate2Engine | 
     if run.engine != "torch" and is_possible and is_convertible(run):
         engine = _converted(run, run.num_workers or num_cpus(), run.precision)
     if run.engine == "ctranslate2" and engine is None:
+        run.blank_model.require_ctranslate2()  # names what CTranslate2 lacks
         raise UsageError(
             f"{run.folder}: CTranslate2 cannot search with this run. It needs the package ctranslate2, a CPU, "
             f"float32 or int8, {needs}."

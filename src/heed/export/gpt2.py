@@ -130,10 +130,13 @@ def export_gpt2(run: Run, folder: Path) -> bool:
 
     Raises UsageError for a model that is not a GPT-2, and StorageError.
     """
-    config = run.recipe.model
-    if not isinstance(config, GptConfig) or config.output_bias:
-        problem = "has an output bias" if isinstance(config, GptConfig) else f"is of kind {config.kind}"
-        raise UsageError(f"{run.folder}: the model {problem}; only kind gpt without output_bias is a GPT-2.")
+    config, usual = run.recipe.model, GptConfig().attention
+    needs = f"A GPT-2 is of kind gpt, without output_bias and with the attention {usual!r}."
+    if not isinstance(config, GptConfig):
+        raise UsageError(f"{run.folder}: the model is of kind {config.kind}. {needs}")
+    if config.output_bias or config.attention != usual:
+        problem = "an output bias" if config.output_bias else f"the attention {config.attention!r}"
+        raise UsageError(f"{run.folder}: the model has {problem}. {needs}")
     weights = to_gpt2(run.weights(), config.num_layers)
     portable = issubclass(TOKENIZERS[run.recipe.tokenizer.kind], OfLibrary)
     with storage_errors("write the model", path=folder), atomic_folder(folder) as new:

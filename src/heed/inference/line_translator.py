@@ -17,7 +17,7 @@ from typing import Self
 from heed.core.errors import DataError, UsageError
 from heed.decoding.detokenizer import Detokenizer
 from heed.decoding.hypothesis import Hypothesis, single_spaced
-from heed.decoding.options import Constraints, Request, SearchOptions
+from heed.decoding.options import Constraints, Request, SearchOptions, validated
 from heed.decoding.phrases import Glossary, require_allowed
 from heed.decoding.ranking import minimum_bayes_risk
 from heed.inference.output_checks import OutputChecks, Searcher, no_repeat_size
@@ -60,6 +60,7 @@ class LineTranslator:
 
         `constraints`: one for each line. Raises UsageError if options, constraints and model are incompatible.
         """
+        options = validated(options)
         if any(len(line) > MAX_CHARACTERS for line in lines):
             return self._translate_long(lines, options, constraints)
         requests = self.requests(lines, constraints, options.ban)
@@ -78,6 +79,7 @@ class LineTranslator:
         number of earlier prompts, since each prompt has its own random stream. Raises UsageError for a beam search over
         text without ends.
         """
+        options = validated(options)
         if self.detokenizer.line_end not in (None, "eos") and not options.sample and options.width > 1:
             raise UsageError(
                 "beam search needs a model of texts that end, which this is not: use sampling or a beam size of 1."

@@ -36,7 +36,7 @@ def finish_report(run: Run, quiet: bool = False) -> Path:
         write_analysis(run, kept["step"], quiet)
     path = write_report(run)
     if not_usable := usability(run):
-        warn(f"{run.folder}: {not_usable}. Train longer, or on more data.", quiet)
+        warn(f"{run.folder}: {not_usable}. {_remedy(run)}", quiet)
     return path
 
 
@@ -88,7 +88,12 @@ def _title(run: Run) -> str:
 
 def _usability(run: Run, kept: Event | None) -> str:
     not_usable = usability_of(run, kept) if kept else ""
-    return f"**{plain(not_usable)}.** Train longer, or on more data." if not_usable else ""
+    return f"**{plain(not_usable)}.** {_remedy(run)}" if not_usable else ""
+
+
+def _remedy(run: Run) -> str:
+    """What to do about a model that is not usable yet."""
+    return "Train on more data." if run.blank_model.count_based else "Train longer, or on more data."
 
 
 def _summary(run: Run, analysis: Event, train: Sequence[Event], validations: Sequence[Event], reason: str) -> str:

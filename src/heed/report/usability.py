@@ -2,23 +2,22 @@
 
 A model is not usable yet if every score that has a limit (`Metric.usable_from`) is below it. Below BLEU 5 and chrF2 30
 outputs rarely convey their source: sentences paired at random often reach chrF2 15 to 20. A language model is not
-usable yet if its perplexity is hardly lower than that of the frequencies of tokens in the validation text itself.
+usable yet if its perplexity is hardly lower than that of the frequencies of tokens in its training text.
 
 This module and all that it imports do without PyTorch.
 """
 
 from __future__ import annotations
 
-import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
 from heed.core.errors import HeedError
+from heed.core.own_files import own_folder
 from heed.data.validation import read_valid
 from heed.metrics import METRICS
-from heed.text.tokenizers import Tokenizer
+from heed.text.tokenizers import Tokenizer, encode_ended
 from heed.training.metrics_log import read_metrics
 
 Event = Mapping[str, Any]
@@ -81,14 +80,24 @@ def usability_of(run: Validated, scores: Mapping[str, Any]) -> str:
 
 
 def unigram_perplexity(run: Validated) -> float | None:
-    """Perplexity per token of the validation text by the frequencies of its own tokens; None without that text."""
+    """Perplexity per token of the validation text by the frequencies of tokens in the training text, each plus one.
+
+    None if one of the two texts is missing.
+    """
+    import numpy as np
+
+    from heed.data.store import TRAIN, TokenStore
+
+    tokenizer, data = [*run.tokenizers.values()][-1], run.recipe.data
     try:
-        lines = [run.recipe.data.normaliser.apply(row[-1]) for row in read_valid(run.folder) if row]
+        lines = [data.normaliser.apply(row[-1]) for row in read_valid(run.folder) if row]
+        store = TokenStore.open(own_folder(run.folder, TRAIN))
     except HeedError:
         return None
-    if not any(lines):
+    ended = encode_ended(tokenizer, lines, getattr(data, "line_end", "none"))
+    ids = np.array([id for of_line in ended for id in of_line], dtype=np.int64)
+    if not len(ids):
         return None
-    counts = Counter(id for ids in [*run.tokenizers.values()][-1].encode(lines) for id in ids)
-    counts[-1] = len(lines)  # the ends of lines
-    total = sum(counts.values())
-    return math.exp(-sum(count / total * math.log(count / total) for count in counts.values() if count))
+    size = len(tokenizer.vocabulary)
+    counts = np.bincount(store.all_tokens(store.sides[-1])[0], minlength=size) + 1.0
+    return float(np.exp(np.mean(np.log(counts.sum()) - np.log(counts[ids]))))

@@ -234,7 +234,9 @@ def expressions(words: Sequence[str]) -> list[Expression]:
     return [Expression(*each) for each in found]
 
 
-def require_known(words: Sequence[str], vectors: Floats) -> None:
-    """Raise DataError for words without a vector."""
-    if unknown := [word for word, vector in zip(words, vectors, strict=True) if not vector.any()]:
-        raise DataError(f"the run has no vector for {', '.join(unknown)}: it is not in its vocabulary.")
+def require_known(words: Sequence[str], vectors: Floats, are_unknown: Sequence[bool] = ()) -> None:
+    """Raise DataError for words without a vector of their own. `are_unknown`: whether the tokenizer lacks a word."""
+    lacking = are_unknown or [False] * len(words)
+    rows = zip(words, vectors, lacking, strict=True)
+    if unknown := [word for word, vector, is_unknown in rows if is_unknown or not vector.any()]:
+        raise DataError(f"the run has no vector for {', '.join(unknown)}: not in its vocabulary.")

@@ -33,6 +33,7 @@ from heed.tasks.embedding import (
     whole_words,
 )
 from heed.text.readers.lines import Errors
+from heed.text.vocabulary import UNK_ID
 
 LM_WEIGHT = 0.2
 """Default weight of a language model in shallow fusion."""
@@ -56,8 +57,23 @@ ALONE = Combination()
 
 
 def several(inputs: Any) -> Sequence[Any]:
-    """The inputs as a sequence; a single text, path or file's bytes, which has no items to answer, as one of one."""
-    return [inputs] if isinstance(inputs, str | bytes | Path) else inputs
+    """The inputs as a sequence; a single text, path or file's bytes, which has no items to answer, as one of one.
+
+    Raises UsageError for inputs that are not a sequence.
+    """
+    if isinstance(inputs, str | bytes | Path):
+        return [inputs]
+    if not isinstance(inputs, Iterable):
+        raise UsageError(f"expected a text or a list of texts, got {type(inputs).__name__}.")
+    return inputs if isinstance(inputs, Sequence) else list(inputs)
+
+
+def several_texts(inputs: Any) -> Sequence[str]:
+    """The inputs as a sequence of texts; a single text as one of one. Raises UsageError for anything else."""
+    texts = several(inputs)
+    if wrong := next((text for text in texts if not isinstance(text, str)), None):
+        raise UsageError(f"expected a text or a list of texts, got {type(wrong).__name__} in the list.")
+    return texts
 
 
 @dataclass(frozen=True)
@@ -309,7 +325,7 @@ class Predictor:
         require_pooling(pooling)
         if isinstance(texts, str):
             return np.asarray(self.embed([texts], pooling)[0])
-        return np.stack([vectors.pooled(pooling) for vectors in self.token_vectors(["", *texts])])[1:]
+        return np.stack([vectors.pooled(pooling) for vectors in self.token_vectors(["", *several_texts(texts)])])[1:]
 
     @cached_property
     def neighbourhood(self) -> Neighbourhood:
@@ -319,7 +335,7 @@ class Predictor:
 
     def word_vectors(self, words: Sequence[str]) -> NDArray[np.float32]:
         """Return the vectors [N, D] of words, as they are after a blank: subwords at the beginning of a text differ."""
-        return self.embed([f" {word}" for word in several(words)])
+        return self.embed([f" {word}" for word in several_texts(words)])
 
     def neighbours(self, query: str, top: int = 10) -> list[tuple[str, float]]:
         """Return the words nearest to a word, or to a sum such as `king - man + woman`, with their cosines, best first.
@@ -327,13 +343,18 @@ class Predictor:
         The vectors of a sum have length 1, and its words are left out (Mikolov et al. 2013). Raises UsageError for
         several words without + or -, and DataError for an unknown word.
         """
+        if top < 1:
+            raise UsageError(f"top must be at least 1, got {top}.")
+        if not isinstance(query, str):
+            raise UsageError(f"neighbours takes a word or a sum of words, got {type(query).__name__}.")
         found = expressions([query])
         if len(found) > 1:
             raise UsageError(f"{query!r} is not one word or a sum of words, such as king - man + woman.")
         normaliser = self.run.recipe.data.normaliser
         words = [normaliser.apply(word) for word in found[0].words]
         vectors = self.word_vectors(words)
-        require_known(words, vectors)
+        encoded = [*self.run.tokenizers.values()][-1].encode([f" {word}" for word in words])
+        require_known(words, vectors, [UNK_ID in ids for ids in encoded])
         return self.neighbourhood.nearest(np.asarray(found[0].signs, np.float32) @ unit(vectors), top, words)
 
     @property

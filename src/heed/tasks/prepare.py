@@ -20,7 +20,7 @@ from heed.core.own_files import own_folder
 from heed.core.progress import message
 from heed.core.run_files import RunFiles
 from heed.data.line_hashes import LineHasher, LineHashes
-from heed.data.store import TokenStore, write_store
+from heed.data.store import TRAIN, TokenStore, write_store
 from heed.data.validation import VALID, Row
 from heed.metrics.word_frequency import WordCounts
 from heed.text.hashing import hash_text
@@ -41,8 +41,6 @@ LINES_SEEN, WORDS_SEEN = "data/hashes", "data/words.json"
 """Files of a run folder: hashes of the training rows, and counts of the training words."""
 CORPUS, DIAGNOSIS = "data/corpus.json", "data/diagnosis.txt"
 """Further files: facts about the training data, and the data doctor's diagnosis."""
-TOKENS = "data/train"
-"""The folder of the training rows as token ids."""
 
 
 @dataclass(frozen=True)
@@ -242,7 +240,7 @@ def write_tokens(
     vocab_sizes = [other_sizes[side] if side in other_sizes else len(tokenizers[side].vocabulary) for side in sides]
     fingerprint: dict[str, Any] = {"files": {name: dict(file) for name, file in files.items()}}
     fingerprint |= vocabulary_digests({side: tokenizers[side] for side in sides if side not in other_sizes})
-    store = write_store(folder / TOKENS, sides, rows, vocab_sizes, fingerprint)
+    store = write_store(folder / TRAIN, sides, rows, vocab_sizes, fingerprint)
     require_trainable(store)
     return store
 
@@ -255,7 +253,7 @@ def require_trainable(store: TokenStore) -> None:
 
 def open_tokens(folder: Path, verify: bool = False) -> TokenStore:
     """The token store of a run folder. Raises what `TokenStore.open` raises, and DataError where a link leads to it."""
-    return TokenStore.open(own_folder(folder, TOKENS), verify)
+    return TokenStore.open(own_folder(folder, TRAIN), verify)
 
 
 def vocabulary_digests(tokenizers: Mapping[str, Tokenizer]) -> dict[str, str]:

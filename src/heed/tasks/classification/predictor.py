@@ -22,7 +22,7 @@ from heed.tasks.classification.reading import Encoding, neural_outputs
 from heed.tasks.classification.scoring import analyse, evaluate_table, open_test
 from heed.tasks.classification.text_reading import read
 from heed.tasks.embedding import TokenVectors, vectors_of_ids
-from heed.tasks.predictor import AttendedSentence, Explanation, Prediction, Predictor, several
+from heed.tasks.predictor import AttendedSentence, Explanation, Prediction, Predictor, several, several_texts
 from heed.tasks.prepare import chunks
 from heed.tasks.reading import Reading
 from heed.text.readers.corpus import format_of
@@ -187,7 +187,7 @@ class ClassificationPredictor(Predictor):
         """
         self.require("embed")
         data, tokenizer = self.run.recipe.data, self.tokenizers["src"]
-        normalised = map(data.normaliser.apply, several(texts))
+        normalised = map(data.normaliser.apply, several_texts(texts))
         rows = [self.split(text) if text else ("",) * self.num_texts for text in normalised]
         ids = self.encoding.encode(rows, tokenizer)
         return vectors_of_ids(self.run.model.reader, tokenizer, ids, self.run.device)

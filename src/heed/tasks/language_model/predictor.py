@@ -28,7 +28,7 @@ from heed.tasks.generation import combined_model, require_vocabularies
 from heed.tasks.language_model.converted import write_settings
 from heed.tasks.language_model.data import TextData
 from heed.tasks.language_model.dynamic_evaluation import DynamicOptions, DynamicReader
-from heed.tasks.predictor import ALONE, Combination, Predictor, several
+from heed.tasks.predictor import ALONE, Combination, Predictor, several_texts
 from heed.tasks.prepare import open_tokens
 from heed.text.vocabulary import Vocabulary
 
@@ -67,12 +67,17 @@ class LanguageModelPredictor(Predictor):
     # --- public methods ---------------------------------------------------------------------------------
 
     def generate(self, prompt: str = "", options: SearchOptions | None = None) -> list[str]:
-        """Continue a prompt, with `options.nbest` samples or beam hypotheses; without options, one sample."""
+        """Continue a prompt; without options, with one sample.
+
+        With options, `options.nbest` samples if `options.sample`, otherwise as many hypotheses of a beam.
+        """
         return [hypothesis.text for hypothesis in self.continuations(prompt, options)]
 
     def continuations(self, prompt: str = "", options: SearchOptions | None = None) -> list[Hypothesis]:
         """Continue a prompt, and return scores and tokens too. The default limit is 200 tokens."""
         self.data.require_forward()
+        if not isinstance(prompt, str):
+            raise UsageError(f"a prompt is one text, got {type(prompt).__name__}: call generate for each prompt.")
         if options is None:
             options = self.decoding.of_text(sample=True)
         elif not options.max_tokens:
@@ -83,7 +88,7 @@ class LanguageModelPredictor(Predictor):
         """Return the log-probabilities (nats) of each line's tokens."""
         if sources is not None:
             raise UsageError("a language model scores texts without sources.")
-        return self.scorer(model=self.translator.model).score(several(targets)).token_scores()
+        return self.scorer(model=self.translator.model).score(several_texts(targets)).token_scores()
 
     def can(self, ability: str) -> bool:
         return super().can(ability) and not (ability == "embed" and self.run.blank_model.count_based)
@@ -91,14 +96,14 @@ class LanguageModelPredictor(Predictor):
     def token_vectors(self, texts: Sequence[str]) -> list[TokenVectors]:
         """The features of the model after each token of each text, which it reads by itself."""
         self.require("embed")
-        normalised = [self.data.normaliser.apply(text) for text in several(texts)]
+        normalised = [self.data.normaliser.apply(text) for text in several_texts(texts)]
         return generator_vectors(self.run.model, self.run.tokenizers["tgt"], normalised, self.run.device)
 
     def self_attention(self, texts: Sequence[str], random_weights: bool = False) -> list[TokenAttention]:
         """The self-attention between the tokens of each text."""
         self.require("embed", "self-attention")
         model: Any = self.run.new_model().to(self.run.device) if random_weights else self.run.model
-        return generator_attention(model, self.run.tokenizers["tgt"], several(texts), self.run.device)
+        return generator_attention(model, self.run.tokenizers["tgt"], several_texts(texts), self.run.device)
 
     def analyse(self, quiet: bool = False) -> Mapping[str, Any]:
         """Evaluate the validation text as a whole, read in the same way as users' texts."""

@@ -23,7 +23,7 @@ from heed.tasks.masked_language_model.data import MaskedTextData
 from heed.tasks.masked_language_model.prepare import MASK
 from heed.tasks.masked_language_model.pseudo_likelihood import PseudoReader
 from heed.tasks.masked_language_model.reading import read, text_log_probs
-from heed.tasks.predictor import Prediction, Predictor, several
+from heed.tasks.predictor import Prediction, Predictor, several, several_texts
 from heed.tasks.reading import Reading
 from heed.text.tokenizers import Tokenizer
 from heed.text.vocabulary import EOS_ID, PAD_ID
@@ -71,7 +71,7 @@ class MaskedLanguageModelPredictor(Predictor):
         """Return the pseudo-log-likelihoods (nats) of each line's tokens (Salazar et al. 2020)."""
         if sources is not None:
             raise UsageError("a masked language model scores texts without sources.")
-        return self.scorer().score(several(targets)).token_scores()
+        return self.scorer().score(several_texts(targets)).token_scores()
 
     def scorer(self, stride: int = 0, model: Any = None) -> TextScorer:
         """A scorer by pseudo-log-likelihood."""
@@ -85,13 +85,15 @@ class MaskedLanguageModelPredictor(Predictor):
 
     def token_vectors(self, texts: Sequence[str]) -> list[TokenVectors]:
         """The features of the encoder at each token of each text."""
-        normalised = [self.data.normaliser.apply(text) for text in several(texts)]
+        normalised = [self.data.normaliser.apply(text) for text in several_texts(texts)]
         return encoder_vectors(self.model.reader, self.tokenizer, normalised, self.run.device)
 
     def self_attention(self, texts: Sequence[str], random_weights: bool = False) -> list[TokenAttention]:
         """The self-attention of the encoder between the tokens of each text."""
         model: Any = self.run.new_model() if random_weights else self.model
-        return encoder_attention(model.to(self.run.device).reader, self.tokenizer, several(texts), self.run.device)
+        return encoder_attention(
+            model.to(self.run.device).reader, self.tokenizer, several_texts(texts), self.run.device
+        )
 
     def analyse(self, quiet: bool = False) -> Mapping[str, Any]:
         """Scores at the masks of the validation text, and the pseudo-perplexity of its first lines."""

@@ -28,7 +28,7 @@ from heed.run import WEIGHTS, Run
 from heed.statistical.derivation import Derivation, Derives
 from heed.tasks.embedding import TokenAttention, TokenVectors, encoder_attention, encoder_vectors
 from heed.tasks.generation import combined_model, require_vocabularies
-from heed.tasks.predictor import ALONE, Combination, Prediction, Predictor, several
+from heed.tasks.predictor import ALONE, Combination, Prediction, Predictor, several_texts
 from heed.tasks.translation.calibration import Calibration, calibrate
 from heed.tasks.translation.compatibility import require_direction, warn_about_test_set
 from heed.tasks.translation.converted import write_settings
@@ -86,11 +86,11 @@ class TranslationPredictor(Translating, Predictor):
         if isinstance(texts, str):
             return self.translate([texts], options)[0]
         translator = self.line_translator(with_tokens=False)
-        return [best.text for best in translator.translate(texts, options or self.decoding)]
+        return [best.text for best in translator.translate(several_texts(texts), options or self.decoding)]
 
     def hypotheses(self, texts: Sequence[str], options: SearchOptions | None = None) -> list[Hypothesis]:
         """Translate several texts, and return scores, tokens and alternatives too."""
-        return self.line_translator(True).translate(several(texts), options or self.decoding)
+        return self.line_translator(True).translate(several_texts(texts), options or self.decoding)
 
     def word_links(self, pairs: Sequence[tuple[str, str]]) -> list[list[tuple[int, int]]]:
         return links_of_pairs(self.translator, pairs)
@@ -100,7 +100,7 @@ class TranslationPredictor(Translating, Predictor):
         if sources is None:
             raise UsageError("a translator scores targets given their sources: pass both.")
         self.require("score")
-        targets, sources = several(targets), several(sources)
+        targets, sources = several_texts(targets), several_texts(sources)
         if len(sources) != len(targets):
             raise DataError(f"{len(targets)} targets with {len(sources)} sources: each target needs its source.")
         translator: ModelTranslator = self.translator
@@ -144,7 +144,7 @@ class TranslationPredictor(Translating, Predictor):
     def token_vectors(self, texts: Sequence[str]) -> list[TokenVectors]:
         """The features of the encoder at each token of each source."""
         self.require("embed")
-        sources = [self.data.normaliser.apply(text) for text in several(texts)]
+        sources = [self.data.normaliser.apply(text) for text in several_texts(texts)]
         encoder: Any = self.run.model.encoder
         return encoder_vectors(encoder, self.run.tokenizers["src"], sources, self.run.device)
 
@@ -155,7 +155,7 @@ class TranslationPredictor(Translating, Predictor):
             raise self._cannot("inspect", "self-attention")
         encoder = model.encoder
         device = self.run.device
-        return encoder_attention(encoder.to(device), self.run.tokenizers["src"], several(texts), device)
+        return encoder_attention(encoder.to(device), self.run.tokenizers["src"], several_texts(texts), device)
 
     def distill(
         self, data: TranslationData, folder: Path, options: SearchOptions, quiet: bool = False, overwrite: bool = False

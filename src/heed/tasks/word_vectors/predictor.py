@@ -14,7 +14,7 @@ from heed.data.word_windows import InputRows
 from heed.nn.negative_sampling import example_vectors
 from heed.run import Run
 from heed.tasks.embedding import Neighbourhood, TokenVectors
-from heed.tasks.predictor import Predictor, several
+from heed.tasks.predictor import Predictor, several_texts
 from heed.tasks.word_vectors.data import WordText
 from heed.text.vocabulary import SPECIAL_PIECES
 from heed.text.word_ngrams import ngram_buckets
@@ -84,7 +84,7 @@ class WordVectorPredictor(Predictor):
         """The known words of each text with their vectors."""
         normaliser, size = self.data.normaliser, cast(Any, self.run.model).inputs.shape[1]
         result = []
-        for text in several(texts):
+        for text in several_texts(texts):
             found = [(word, self.vector(word)) for word in normaliser.apply(text).split()]
             known = [(word, vector) for word, vector in found if vector is not None]
             table = np.stack([vector for _, vector in known]) if known else np.empty((0, size), np.float32)
