@@ -57,15 +57,25 @@ def run(text: str, properties: str = "", attributes: str = "") -> str:
 
 
 BOLD, ITALIC = "<w:b/>", "<w:i/>"
-FIELD = (
-    '<w:r><w:fldChar w:fldCharType="begin"/></w:r><w:r><w:instrText>REF "left alone"</w:instrText></w:r>'
-    '<w:r><w:fldChar w:fldCharType="separate"/></w:r>{}<w:r><w:fldChar w:fldCharType="end"/></w:r>'
-)
+BEGIN, SEPARATE, END = (f'<w:r><w:fldChar w:fldCharType="{kind}"/></w:r>' for kind in ("begin", "separate", "end"))
+
+
+def code(text: str) -> str:
+    """A run with the code of a field."""
+    return f'<w:r><w:instrText xml:space="preserve"> {text} </w:instrText></w:r>'
+
+
+LINK = BEGIN + code('HYPERLINK "left alone"') + SEPARATE + "{}" + END
+PAGE = BEGIN + code("PAGEREF _x") + SEPARATE + "{}" + END
+TORN = f"<w:ins>{BEGIN}{code('{}')}</w:ins>{SEPARATE}{{}}<w:ins>{{}}{END}{{}}</w:ins>"
 PARAGRAPHS = {
     "formats": '<w:p w:rsidR="1"><w:pPr><w:jc/></w:pPr>' + run("A ") + run("bold ", BOLD) + run("and ", "", ' w:x="1"')
     + run("both", BOLD + ITALIC) + run(" dog.  End", ITALIC) + "</w:p>",
     "link": f'<w:p>{run("See ")}<w:hyperlink r:id="i">{run("this link", "<w:u/>")}</w:hyperlink>{run(" now.")}</w:p>',
-    "field": f"<w:p>{run('On page ')}{FIELD.format(run('seven'))}{run(' of it')}</w:p>",
+    "field": f"<w:p>{run('On this ')}{LINK.format(run('nice page'))}{run(' of it')}</w:p>",
+    "number": f"<w:p>{run('On page ')}{PAGE.format(run('7'))}{run(' of it, &quot;7&quot;')}</w:p>",
+    "torn link": f"<w:p>{run('On ')}{TORN.format('HYPERLINK', run('this '), run('page'), run(' of it'))}</w:p>",
+    "simple field": f"<w:p>{run('A ')}<w:fldSimple w:instr='HYPERLINK x'>{run('link')}</w:fldSimple>{run('.')}</w:p>",
     "note": f'<w:p>{run("A word")}<w:r><w:rPr><w:v/></w:rPr><w:footnoteReference w:id="2"/></w:r>{run(" more")}</w:p>',
     "tracked": f'<w:p>{run("It ")}<w:ins w:id="1">{run("really ")}</w:ins><w:del w:id="2"><w:r><w:delText>left alone'
     f"</w:delText></w:r></w:del>{run('works')}</w:p>",
@@ -121,6 +131,50 @@ def test_neighbours_with_the_same_format_become_one_run() -> None:
     assert f"<w:p>{first.replace('Hel', 'HELLO YOU')}{run(' THERE')}</w:p>" in done
 
 
+FIELDS = {
+    "PAGE": PAGE.format(run("left alone")),
+    "no result": BEGIN + code("XE left alone") + END,
+    "simple": f"<w:fldSimple w:instr=' SEQ Figure '>{run('left alone')}</w:fldSimple>",
+    "code in pieces": BEGIN + "<w:r><w:instrText>MERGE</w:instrText><w:instrText>FIELD a</w:instrText></w:r>" + SEPARATE
+    + run("left alone") + END,
+    "in one run": (BEGIN + code("=1+1") + SEPARATE + run("left alone") + END).replace("</w:r><w:r>", ""),
+    "nested": BEGIN + code("IF") + BEGIN + code("MERGEFIELD a") + SEPARATE + run("left") + END + code('= "b" "c"')
+    + SEPARATE + run("left &quot;") + LINK.format(run("alone")) + run("&quot;") + END,
+    "empty form": BEGIN + code("FORMTEXT") + SEPARATE + run("\u2002\u2002") + END,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FIELDS)
+def test_what_word_computes_is_kept_whole_as_one_tag(name: str) -> None:
+    """Word would compute it again, so no word of the sentence may be in it."""
+    field = FIELDS[name]
+    data = word(f"<w:p>{run('See page ')}{field}{run(' of the book.')}</w:p>")
+    assert given("a.docx", data) == ["See page of the book."]
+    assert translated("a.docx", data, str) == data
+    done = part(translated("a.docx", data, lambda text: "OF THE BOOK SEE PAGE."))
+    assert field in done
+    assert re.sub("<[^>]*>", "", done.replace(field, "|")).split() == ["OF", "THE", "|", "BOOK", "SEE", "PAGE."]
+    alone = word(f"<w:p>{field}</w:p>")
+    assert translated("a.docx", alone) == alone
+
+
+def test_links_in_a_table_of_contents_are_translated_and_their_numbers_of_pages_stay() -> None:
+    entry = LINK.format(run("A {}") + "<w:r><w:tab/></w:r>" + PAGE.format(run("left alone")))
+    head = f"<w:p><w:pPr/>{BEGIN}{code('TOC o')}{SEPARATE}"
+    body = f"{head}{entry.format('heading')}</w:p><w:p>{entry.format('second')}{END}</w:p><w:p>{LINK.format('')}</w:p>"
+    data = word(body)
+    assert given("a.docx", data) == ["A heading", "A second"]
+    done = part(translated("a.docx", data))
+    assert done == part(data).replace("A heading", "A HEADING").replace("A second", "A SECOND")
+
+
+def test_a_result_that_is_computed_stays_where_a_tracked_insertion_overlaps_its_field() -> None:
+    torn = TORN.format("PAGE", run("left "), run("alone"), run(" after"))
+    data = word(f"<w:p>{run('before ')}{torn}</w:p>")
+    assert given("a.docx", data) == ["before", "after"]
+    assert part(translated("a.docx", data)) == part(data).replace("before", "BEFORE").replace("after", "AFTER")
+
+
 class AnyLinks(Each):
     """Shuffles words, and links them to any others."""
 
@@ -144,7 +198,8 @@ def random_content(source: random.Random, depth: int = 0) -> str:
     properties = source.choice(["", f"<w:rPr>{BOLD}</w:rPr>", f"<w:rPr>{ITALIC}</w:rPr>"])
     some_run = f"<w:r>{properties}{source.choice(['<w:tab/>', '<w:sym/>', text, text, text, text])}{text}</w:r>"
     return source.choice([
-        *[some_run] * 6, f"<w:hyperlink>{inside}</w:hyperlink>", f"<w:ins>{inside}</w:ins>", FIELD.format(inside),
+        *[some_run] * 6, f"<w:hyperlink>{inside}</w:hyperlink>", f"<w:ins>{inside}</w:ins>", LINK.format(inside),
+        PAGE.format(inside), TORN.format("PAGE", inside, some_run, some_run), TORN.format("TOC", some_run, inside, ""),
         f"<w:sdt><w:sdtPr/><w:sdtContent>{inside}</w:sdtContent></w:sdt>", "<w:bookmarkStart/>",
         f"<w:r><w:pict><w:p>{inside}</w:p></w:pict></w:r>",
     ])  # fmt: skip

@@ -1,8 +1,9 @@
 """Word, Excel and PowerPoint (Office Open XML): translates paragraphs, cells and texts of slides.
 
-A paragraph is made of runs, each with its format. The format that most of its text has needs no tag; the others, links,
-fields and tracked insertions are pairs of inline tags around their words, as in HTML. Notes, bookmarks and pictures are
-single tags. A line break or a tab separates two texts. A text box inside a paragraph is a text of its own.
+A paragraph is made of runs, each with its format. The format that most of its text has needs no tag; the others, links
+and tracked insertions are pairs of inline tags around their words, as in HTML. Notes, bookmarks, pictures and fields
+that Word computes are single tags. A line break or a tab separates two texts. A text box in a paragraph is a text of
+its own.
 
 Runs are written again as they were. Where no word has moved, the only difference besides words is that neighbours with
 the same format become one run, and that marks of the spelling check and of the last page breaks between them go: Word
@@ -21,7 +22,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
-from heed.documents.office_fields import with_fields
+from heed.documents.office_fields import holds_text, with_fields
 from heed.documents.office_runs import NO_RUN, Atom, Mark, Run, RunWriter
 from heed.documents.packed_format import PackedFormat, PartReader
 from heed.documents.spans import PartsBuilder
@@ -60,14 +61,15 @@ class OfficeReader(PartReader):
     def paragraph(self, builder: PartsBuilder, opening: XmlToken) -> None:
         """Read a paragraph after its opening tag, through its closing tag."""
         reader = _ParagraphReader(self, opening)
-        text = "".join(atom.raw for atom in reader.atoms if atom.kind == "text")
+        atoms = with_fields(reader.atoms)
+        text = "".join(atom.raw for atom in atoms if atom.kind == "text")
         if self.keeps(text) or not any(map(str.isalpha, text)):
             builder.add_markup(reader.raw + reader.end)
             return
         builder.add_markup(self._mark("first"))
         stretch: list[Atom] = []
         opened: list[int] = []
-        for atom in [*with_fields(reader.atoms), Atom("break", "")]:
+        for atom in [*atoms, Atom("break", "")]:
             if atom.kind == "break":
                 self._add(builder, stretch, opened)
                 builder.add_markup(self._mark("write", atom))
@@ -166,7 +168,7 @@ class _ParagraphReader:
                 self.atoms += self._run(token)
             elif name in _TEXTS:
                 self.atoms.append(self._text(token, self._bare))
-            elif name in _PAIRS:
+            elif name in _PAIRS and not (name == "w:fldSimple" and _is_computed(token)):
                 self.atoms.append(Atom("begin", token.raw))
             elif name == "w:sdt":
                 self.atoms.append(Atom("begin", token.raw + self._through("w:sdtContent")))
@@ -223,21 +225,28 @@ class _ParagraphReader:
                 space = ""
 
     def _text(self, opening: XmlToken, run: Run) -> Atom:
-        out = ""
+        out, written = "", opening.raw
         while True:
             token = self._token()
+            written += token.raw
             if token.kind == "close":
                 break
             out += self._part.characters_of(token)
         if not out:
-            return Atom("markup", opening.raw + token.raw, run)
+            return Atom("markup", written, run)
         space = _SPACE.search(opening.raw)
         run.always_has_space |= space is not None and out == out.strip()
         if space or not run.space:
             is_in_drawing = self._part.name_of(opening).startswith("a:")
             run.space = space[0] if space else "" if is_in_drawing else ' xml:space="preserve"'
         run.text_tag, run.text_end = _SPACE.sub("", opening.raw), token.raw
-        return Atom("text", out, run)
+        return Atom("text", out, run, written)
+
+
+def _is_computed(field: XmlToken) -> bool:
+    """Whether the result of a simple field is not text of the document."""
+    codes = (code for name, code in field.attributes.items() if name.endswith(" instr"))
+    return not holds_text(next(codes, ""))
 
 
 _DRAWINGS = r"(?:charts|diagrams|drawings)/(?:chart|data|drawing)\d*\.xml"

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+Kind = Literal["text", "markup", "begin", "end", "break"]
+
 
 @dataclass(eq=False)
 class Run:
@@ -29,11 +31,13 @@ NO_RUN = Run()
 class Atom:
     """A piece of a paragraph: text, markup in a run or between runs, one end of a pair, or what separates two texts."""
 
-    kind: Literal["text", "markup", "begin", "end", "break"]
+    kind: Kind
     raw: str
     """Text is as it is read."""
     run: Run = NO_RUN
     """The run that it is in."""
+    written: str = ""
+    """Text as it is written, with its tags."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +62,7 @@ class RunWriter:
         """Follow a mark."""
         if mark.atom:
             self._enter(mark.atom.run)
-            self._out.append(mark.atom.raw)
+            self._out.append(mark.atom.written or mark.atom.raw)
         elif mark.what == "base":
             self._formats = [mark.run]
         elif mark.what == "format":
@@ -84,11 +88,14 @@ class RunWriter:
             self._open = run
 
 
-def whole_of(atoms: Sequence[Atom]) -> str:
-    """Markup with the runs that it is in."""
+def joined(kind: Kind, atoms: Sequence[Atom]) -> Atom:
+    """Atoms as one: in their run, or with the runs that they are in."""
+    run = atoms[0].run
+    if all(atom.run is run for atom in atoms):
+        return Atom(kind, "".join(atom.written or atom.raw for atom in atoms), run)
     out: list[str] = []
     writer = RunWriter(out)
     for atom in atoms:
         writer.do(Mark("write", atom))
     writer.do(Mark("last"))
-    return "".join(out)
+    return Atom(kind, "".join(out))
