@@ -21,6 +21,7 @@ from heed.documents.formats import translate_file
 from heed.documents.inline_tags import Links
 from heed.documents.text_translator import TextTranslator
 from heed.documents.translation import TranslateOptions
+from heed.documents.workbook_references import texts_of
 
 W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main" xmlns:r="urn:r"'
 HEAD = '<?xml version="1.0" encoding="UTF-8" standalone="yes"?>\r\n'
@@ -294,6 +295,68 @@ def test_workbooks_keep_numbers_formulas_dates_and_what_they_refer_to() -> None:
     expected = expected.replace("one\ntwo", "ONE\nTWO")
     assert part(done, "xl/sharedStrings.xml") == f"<sst {S}>{expected}</sst>"
     assert part(done, "xl/worksheets/sheet1.xml") == sheet.replace("Inline text", "INLINE TEXT")
+
+
+def test_cells_that_formulas_match_or_search_stay_in_a_workbook_of_openpyxl() -> None:
+    openpyxl = pytest.importorskip("openpyxl", reason="openpyxl is not installed")
+    cells = [
+        "A dog runs", "a DOG sits", "A boy", "A girl", "A woman walks", "The men eat", "Some rice here", "No.",
+        "A* cat", "Ten apples",
+    ]  # fmt: skip
+    formulas = [
+        '=SUMIF(A1:A9,"A dog*",B1:B9)', '=COUNTIF(A1:A9,"<>A boy")', '=SUM(COUNTIF(A1:A9,{"=A gir?","x"}))',
+        '=IF(ISNUMBER(SEARCH("woman",A5)),"yes","rice")', '=IF(LEFT(A6,7)="The men","eat",1)', '="No"&A8',
+        '=SUBSTITUTE(A1," ","")', '=COUNTIF(A1:A9,"a~* cat")', '=COUNTIF(A1:A9,"*"&"apple"&"*")', '=COUNTIF(A1:A9,"*")',
+    ]  # fmt: skip
+    book = openpyxl.Workbook()
+    for row in zip(cells, formulas, strict=True):
+        book.active.append(row)
+    data = io.BytesIO()
+    book.save(data)
+    done = openpyxl.load_workbook(io.BytesIO(translated("a.xlsx", data.getvalue())))
+    assert [cell.value for cell in done.active["B"]] == formulas
+    changed = [cell.value for cell, before in zip(done.active["A"], cells, strict=True) if cell.value != before]
+    assert changed == ["SOME RICE HERE", "NO."]
+
+
+@pytest.mark.parametrize(
+    ("formula", "uses"),
+    [
+        ('IF(A1>3,"yes","no")', ["whole", "whole"]),
+        ('IF(A1="yes","say ""no""",B1&" no")', ["whole", "whole", "whole"]),
+        ('IF(LEFT(A1,3)="yes","no")', ["part", "whole"]),
+        ('IF(OR(MID(A1,2,1)={"a","b"}),"no")', ["part", "part", "whole"]),
+        ('IF(A1=B1&" a","no")', ["part", "whole"]),
+        ("VLOOKUP(\"a\",'it''s \"my\" sheet'!A1:B6,2)", ["criterion"]),
+        ('_xlfn.XLOOKUP("a?",A1,B1,"no")', ["criterion", "criterion"]),
+        ('IFERROR(MATCH("a*"&B1,A:A,0),"no")', ["part", "whole"]),
+        ('IFERROR(find(UPPER("a"),A1),"no")', ["part", "whole"]),
+        ('A1))="a"', ["whole"]),
+    ],
+)
+def test_how_a_formula_uses_its_texts(formula: str, uses: list[str]) -> None:
+    assert [use for _, use in texts_of(formula)] == uses
+
+
+def test_comments_of_a_workbook_may_have_the_words_of_formulas() -> None:
+    sheet = (
+        f"<worksheet {S}><c><f>SEARCH(&quot;dog&quot;,A1)</f></c><autoFilter><customFilter val='*cat'/></autoFilter>"
+    )
+    data = zipped({
+        "xl/workbook.xml": "<a/>", "xl/worksheets/sheet1.xml": f"{sheet}</worksheet>",
+        "xl/sharedStrings.xml": f"<sst {S}><si><t>a dog</t></si><si><t>a cat</t></si></sst>",
+        "xl/comments1.xml": f"<comments {S}><text><t>a dog</t></text><text><t>SKU_12</t></text></comments>",
+    })  # fmt: skip
+    assert given("a.xlsx", data) == ["a dog"]
+    assert "<t>A DOG</t>" in part(translated("a.xlsx", data), "xl/comments1.xml")
+
+
+def test_patterns_are_matched_in_linear_time() -> None:
+    pattern, cell = "a*" * 200 + "b", "a" * 30_000
+    sheet = f"<worksheet {S}><c><f>COUNTIF(A1,&quot;{pattern}&quot;)</f></c></worksheet>"
+    strings = f"<sst {S}><si><t>{cell}</t></si></sst>"
+    data = zipped({"xl/workbook.xml": "<a/>", "xl/worksheets/sheet1.xml": sheet, "xl/sharedStrings.xml": strings})
+    assert part(translated("a.xlsx", data), "xl/sharedStrings.xml") == strings.replace("a" * 30_000, "A" * 30_000)
 
 
 def test_text_documents_keep_spans_notes_and_tracked_changes() -> None:

@@ -63,7 +63,7 @@ class OfficeReader(PartReader):
         reader = _ParagraphReader(self, opening)
         atoms = with_fields(reader.atoms)
         text = "".join(atom.raw for atom in atoms if atom.kind == "text")
-        if self.keeps(text) or not any(map(str.isalpha, text)):
+        if self.keeps(self.name_of(opening), text) or not any(map(str.isalpha, text)):
             builder.add_markup(reader.raw + reader.end)
             return
         builder.add_markup(self._mark("first"))

@@ -25,7 +25,7 @@ _MARKUP = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 class PartReader(ABC):
     """Reads a part of a document: its `parts` for the translator, and how the part is written with their translation.
 
-    `keeps`: whether a paragraph with this text stays as it is.
+    `keeps`: whether an element with this name and text stays as it is.
     """
 
     names: ClassVar[Mapping[str, str]] = {}
@@ -36,7 +36,7 @@ class PartReader(ABC):
     """Elements whose paragraphs are not translated."""
     keeps_space = True
 
-    def __init__(self, tokens: Iterator[XmlToken], keeps: Callable[[str], bool]) -> None:
+    def __init__(self, tokens: Iterator[XmlToken], keeps: Callable[[str, str], bool]) -> None:
         self.tokens = tokens
         self.keeps = keeps
         self.nested = NestedTexts()
@@ -122,8 +122,8 @@ class PackedFormat(FileFormat):
     """The part that each document has, a regular expression."""
     others: str = ""
     """The other parts with text."""
-    reader: Callable[[Iterator[XmlToken], Callable[[str], bool]], PartReader] = PartReader
-    keeps: Callable[[ZipPackage], Callable[[str], bool]] = lambda package: lambda text: False
+    reader: Callable[[Iterator[XmlToken], Callable[[str, str], bool]], PartReader] = PartReader
+    keeps: Callable[[ZipPackage], Callable[[str, str], bool]] = lambda package: lambda name, text: False
     """For a document, which texts stay, as something else in it refers to them."""
 
     def translated(self, data: bytes, translator: TextTranslator, context: FileContext) -> bytes:
