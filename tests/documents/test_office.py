@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import io
 import random
 import re
@@ -349,6 +350,46 @@ def test_comments_of_a_workbook_may_have_the_words_of_formulas() -> None:
     })  # fmt: skip
     assert given("a.xlsx", data) == ["a dog"]
     assert "<t>A DOG</t>" in part(translated("a.xlsx", data), "xl/comments1.xml")
+
+
+def test_comments_of_openpyxl_are_translated() -> None:
+    openpyxl = pytest.importorskip("openpyxl", reason="openpyxl is not installed")
+    comments = importlib.import_module("openpyxl.comments")
+    book = openpyxl.Workbook()
+    book.active["A1"] = "A cell"
+    book.active["A1"].comment = comments.Comment("A comment\nwith a dog", "An author")
+    data = io.BytesIO()
+    book.save(data)
+    done = openpyxl.load_workbook(io.BytesIO(translated("a.xlsx", data.getvalue()))).active["A1"]
+    assert (done.value, done.comment.text) == ("A CELL", "A COMMENT\nWITH A DOG")
+    assert done.comment.author == "An author"
+
+
+def test_parts_with_text_are_found_by_their_content_types_and_threads_of_comments_too() -> None:
+    office, excel = "application/vnd.openxmlformats-officedocument.spreadsheetml", "application/vnd.ms-excel"
+    types = {
+        "/xl/a.xml": f"{office}.comments+xml", "/xl/b.xml": f"{excel}.threadedcomments+xml",
+        "/xl/c.xml": f"{office}.styles+xml", "/xl/missing.xml": f"{office}.comments+xml",
+    }  # fmt: skip
+    overrides = "".join(f"<Override PartName='{name}' ContentType='{kind}'/>" for name, kind in types.items())
+    thread = (
+        "<ThreadedComments xmlns='http://schemas.microsoft.com/office/spreadsheetml/2018/threadedcomments'>"
+        "<threadedComment ref='A1'><text>Tom &amp; a {}</text></threadedComment><threadedComment><text>@Tom left alone"
+        "</text><mentions><mention startIndex='0' length='4'/></mentions></threadedComment>"
+        "<threadedComment><text/></threadedComment></ThreadedComments>"
+    )
+    comments = f"<comments {S}><commentList><comment><text><r><t>{{}}</t></r></text></comment></commentList></comments>"
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        archive.writestr("[Content_Types].xml", f"<Types>{overrides}<Default Extension='xml'/></Types>")
+        archive.writestr("xl/workbook.xml", "<a/>")
+        archive.writestr("xl/a.xml", comments.format("a dog"))
+        archive.writestr("xl/b.xml", thread.format("dog"))
+        archive.writestr("xl/c.xml", comments.format("left alone"))
+    done = translated("a.xlsx", out.getvalue())
+    assert part(done, "xl/a.xml") == comments.format("A DOG")
+    assert part(done, "xl/b.xml") == thread.replace("Tom &amp; a {}", "TOM &amp; A DOG")
+    assert part(done, "xl/c.xml") == comments.format("left alone")
 
 
 def test_patterns_are_matched_in_linear_time() -> None:

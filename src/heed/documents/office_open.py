@@ -30,6 +30,7 @@ from heed.documents.workbook_references import referred
 from heed.documents.xml_tokens import XmlToken
 
 _TRANSITIONAL, _STRICT = "http://schemas.openxmlformats.org/{}/2006/main", "http://purl.oclc.org/ooxml/{}/main"
+_THREADED = "http://schemas.microsoft.com/office/spreadsheetml/2018/threadedcomments"
 _PREFIXES = {"wordprocessingml": "w", "drawingml": "a", "spreadsheetml": "s"}
 _RUNS = frozenset(("w:r", "a:r", "s:r"))
 _FORMATS = frozenset(("w:rPr", "a:rPr", "s:rPr"))
@@ -51,8 +52,8 @@ class OfficeReader(PartReader):
 
     names: ClassVar = {
         form.format(name): prefix for form in (_TRANSITIONAL, _STRICT) for name, prefix in _PREFIXES.items()
-    }
-    paragraphs = frozenset(("w:p", "a:p", "s:si", "s:is", "s:text"))
+    } | {_THREADED: "threaded"}
+    paragraphs = frozenset(("w:p", "a:p", "s:si", "s:is", "s:text", "threaded:text"))
 
     def __init__(self, tokens: Iterator[XmlToken], *others: Any) -> None:
         self._marks: list[Mark] = []
@@ -60,6 +61,9 @@ class OfficeReader(PartReader):
 
     def paragraph(self, builder: PartsBuilder, opening: XmlToken) -> None:
         """Read a paragraph after its opening tag, through its closing tag."""
+        if self.name_of(opening) == "threaded:text":  # with "@", it has the places of names in it elsewhere
+            self.plain(builder, lambda text: "@" in text or self.keeps("threaded:text", text))
+            return
         reader = _ParagraphReader(self, opening)
         atoms = with_fields(reader.atoms)
         text = "".join(atom.raw for atom in atoms if atom.kind == "text")
@@ -250,22 +254,27 @@ def _is_computed(field: XmlToken) -> bool:
 
 
 _DRAWINGS = r"(?:charts|diagrams|drawings)/(?:chart|data|drawing)\d*\.xml"
+_TYPE = r"application/vnd\.openxmlformats-officedocument\.(?:drawingml\.(?:chart|diagramData)|{})\+xml"
 WORD = PackedFormat(
     is_markup=True,
     main=r"word/document\d*\.xml",
     others=rf"word/(?:(?:header|footer|footnotes|endnotes|comments)\d*\.xml|{_DRAWINGS})",
+    types=_TYPE.format(r"wordprocessingml\.(?:header|footer|footnotes|endnotes|comments)"),
     reader=OfficeReader,
 )
 SLIDES = PackedFormat(
     is_markup=True,
     main=r"ppt/slides/slide\d+\.xml",
     others=rf"ppt/(?:notesSlides/notesSlide\d+\.xml|{_DRAWINGS})",
+    types=_TYPE.format(r"presentationml\.(?:slide|notesSlide)"),
     reader=OfficeReader,
 )
 WORKBOOK = PackedFormat(
     is_markup=True,
     main=r"xl/(?:sharedStrings|workbook)\.xml",
     others=rf"xl/(?:worksheets/sheet\d+\.xml|comments\d*\.xml|{_DRAWINGS})",
+    types=_TYPE.format(r"spreadsheetml\.(?:worksheet|sharedStrings|comments)")
+    + r"|application/vnd\.ms-excel\.threadedcomments\+xml",
     reader=OfficeReader,
     keeps=referred,
 )

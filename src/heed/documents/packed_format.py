@@ -18,6 +18,7 @@ from heed.documents.zip_package import ZipPackage
 
 READS = 64 << 20
 """Bytes of a package that are enough to detect its language."""
+_TYPES = "[Content_Types].xml"
 _FORBIDDEN = dict.fromkeys([*range(9), 11, 12, *range(14, 32), 0xFFFE, 0xFFFF], "\ufffd")
 _MARKUP = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 
@@ -46,6 +47,18 @@ class PartReader(ABC):
     @abstractmethod
     def paragraph(self, builder: PartsBuilder, opening: XmlToken) -> None:
         """Read a paragraph after its opening tag, through its closing tag."""
+
+    def plain(self, builder: PartsBuilder, keeps: Callable[[str], bool]) -> None:
+        """Read an element of which all content is one text, after its opening tag. `keeps`: whether it stays."""
+        tokens = [next(self.tokens)]
+        while tokens[-1].kind == "text":
+            tokens.append(next(self.tokens))
+        text = "".join(self.characters_of(token) for token in tokens[:-1])
+        if keeps(text) or tokens[-1].kind != "close" or not any(map(str.isalpha, text)):
+            builder.add_markup("".join(token.raw for token in tokens))
+        else:
+            builder.add_text(text)
+            builder.add_markup(tokens[-1].raw)
 
     def whole(self, outputs: Sequence[str]) -> str:
         """The part, given the translations of its `parts` and of the texts in its markup."""
@@ -113,6 +126,15 @@ def _raw(parts: Sequence[Part]) -> str:
     return "".join(tags)
 
 
+def _content_types(package: ZipPackage, document: str) -> dict[str, str]:
+    """The content types that an Office document declares for single parts."""
+    if _TYPES not in package.names:
+        return {}
+    text, _ = decoded_xml(package.read(_TYPES), f"{document} ({_TYPES})")
+    declared = (token.attributes for token in xml_tokens(text, f"{document} ({_TYPES})") if token.kind == "open")
+    return {each["PartName"].lstrip("/"): each.get("ContentType", "") for each in declared if "PartName" in each}
+
+
 @dataclass(frozen=True)
 class PackedFormat(FileFormat):
     """A format of packed documents."""
@@ -122,6 +144,8 @@ class PackedFormat(FileFormat):
     """The part that each document has, a regular expression."""
     others: str = ""
     """The other parts with text."""
+    types: str = ""
+    """Content types of parts with text, whatever their names, a regular expression."""
     reader: Callable[[Iterator[XmlToken], Callable[[str, str], bool]], PartReader] = PartReader
     keeps: Callable[[ZipPackage], Callable[[str, str], bool]] = lambda package: lambda name, text: False
     """For a document, which texts stay, as something else in it refers to them."""
@@ -131,11 +155,10 @@ class PackedFormat(FileFormat):
         package = self._package(data, context.name, context.most_unpacked)
         keeps = self.keeps(package)
         readers: dict[str, tuple[PartReader, str, str]] = {}
-        for name in package.names:
-            if re.fullmatch(f"(?:{self.main})|(?:{self.others})", name):
-                text, encoding = decoded_xml(package.read(name), f"{context.name} ({name})")
-                tokens = xml_tokens(text, f"{context.name} ({name})", translator.checked)
-                readers[name] = self.reader(tokens, keeps), text, encoding
+        for name in self._with_text(package, context.name):
+            text, encoding = decoded_xml(package.read(name), f"{context.name} ({name})")
+            tokens = xml_tokens(text, f"{context.name} ({name})", translator.checked)
+            readers[name] = self.reader(tokens, keeps), text, encoding
         texts = [parts for reader, _, _ in readers.values() for parts in (reader.parts, *reader.nested.texts)]
         outputs = iter(translator.documents(texts))
         changed = {}
@@ -150,6 +173,16 @@ class PackedFormat(FileFormat):
         package = self._package(data, name, READS)
         main = min(self._mains(package))
         return package.beginning(main, SAMPLE).decode("utf-8", "ignore")
+
+    def _with_text(self, package: ZipPackage, document: str) -> list[str]:
+        """The parts with text, by their names or by their content types: other programs use other names."""
+        types = _content_types(package, document) if self.types else {}
+        return [
+            name
+            for name in package.names
+            if re.fullmatch(f"(?:{self.main})|(?:{self.others})", name)
+            or (name in types and re.fullmatch(self.types, types[name]))
+        ]
 
     def _mains(self, package: ZipPackage) -> list[str]:
         return [name for name in package.names if re.fullmatch(self.main, name)]
