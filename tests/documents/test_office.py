@@ -419,6 +419,69 @@ def test_text_documents_keep_spans_notes_and_tracked_changes() -> None:
     assert done.count("left alone") == 2
 
 
+DESCRIBED = {
+    "a.docx": ("word/document.xml", "w:document", W, "w:p><w:r><w:drawing", "wp:docPr",
+               "http://schemas.openxmlformats.org/drawingml/2006/wordprocessingDrawing"),
+    "a.pptx": ("ppt/slides/slide1.xml", "p:sld", A, "p:pic", "p:cNvPr",
+               "http://schemas.openxmlformats.org/presentationml/2006/main"),
+    "a.xlsx": ("xl/drawings/drawing1.xml", "xdr:wsDr", A, "xdr:pic", "xdr:cNvPr",
+               "http://purl.oclc.org/ooxml/drawingml/spreadsheetDrawing"),
+}  # fmt: skip
+
+
+def described(name: str, attributes: str) -> bytes:
+    """A document with an image that has these attributes."""
+    place, root, others, inside, element, namespace = DESCRIBED[name]
+    closing = "".join(f"</{each}>" for each in reversed(inside.split("><")))
+    prefix = element.partition(":")[0]
+    content = f'<{root} {others} xmlns:{prefix}="{namespace}"><{inside}><{element} {attributes}/>{closing}</{root}>'
+    parts = {"xl/workbook.xml": "<a/>"} if name == "a.xlsx" else {}
+    return zipped({place: content, **parts})
+
+
+@pytest.mark.parametrize("name", DESCRIBED)
+def test_descriptions_of_images_are_translated_and_names_stay(name: str) -> None:
+    attributes = """id="1" name="left alone" descr="Tom's &quot;dog&quot; &amp; a &#xA;cat&#xA;" title='a "title"'"""
+    data = described(name, attributes)
+    assert translated(name, data, str) == data
+    done = part(translated(name, data), DESCRIBED[name][0])
+    expected = """id="1" name="left alone" descr="TOM'S &quot;DOG&quot; &amp; A &#xA;CAT&#xA;" title='A "TITLE"'/>"""
+    assert expected in done
+    done = part(translated(name, data, lambda text: "<'\"&"), DESCRIBED[name][0])
+    assert """descr="&lt;'&quot;&amp;""" in done and """title='&lt;&#x27;"&amp;'/>""" in done
+
+
+@pytest.mark.parametrize(
+    "text", ["", "12", "IMG_20.jpg", "my photo 2.PNG", "C:\\pictures\\my dog.jpeg", "http://a.b/c d"]
+)
+@pytest.mark.parametrize("name", DESCRIBED)
+def test_names_of_files_that_describe_images_stay(name: str, text: str) -> None:
+    data = described(name, f'descr="{text}"')
+    assert given(name, data) == [] and translated(name, data) == data
+
+
+def test_images_in_a_text_keep_their_descriptions_in_place() -> None:
+    image = f'<w:r><w:drawing><p:docPr xmlns:p="{DESCRIBED["a.docx"][-1]}" descr="a dog"/>{{}}</w:drawing></w:r>'
+    box = f"<w:p>{run('in the box')}</w:p>"
+    data = word(f"<w:p>{run('before ')}{image.format(box)}{run('after')}</w:p><w:p>{image.format('')}</w:p>")
+    assert sorted(given("a.docx", data)) == ["a dog", "a dog", "after", "before", "in the box"]
+    assert translated("a.docx", data, str) == data
+    done = part(translated("a.docx", data))
+    assert done == shouted(part(data)).replace("a dog", "A DOG")
+
+
+def test_descriptions_of_images_in_text_documents_are_translated() -> None:
+    names = 'xmlns:text="urn:oasis:names:tc:opendocument:xmlns:text:1.0" xmlns:draw="urn:d"'
+    names += ' xmlns:svg="urn:oasis:names:tc:opendocument:xmlns:svg-compatible:1.0"'
+    frame = "<draw:frame><svg:title>a {}</svg:title><svg:desc>the dog &amp; {}</svg:desc><svg:desc>my a.png</svg:desc>"
+    body = f"<text:p>One {frame}<svg:title/></draw:frame> two</text:p>{frame}</draw:frame>"
+    content = f"<office:document {names} xmlns:office='urn:o'>{body}</office:document>"
+    data = zipped({"content.xml": content.replace("{}", "cat")})
+    assert translated("a.odt", data, str) == data
+    expected = content.replace("a {}", "A CAT").replace("the dog &amp; {}", "THE DOG &amp; CAT")
+    assert part(translated("a.odt", data), "content.xml") == expected.replace("One", "ONE").replace("two", "TWO")
+
+
 # --- other programs' files --------------------------------------------------------------------------------
 
 

@@ -31,7 +31,9 @@ from heed.documents.xml_tokens import XmlToken
 
 _TRANSITIONAL, _STRICT = "http://schemas.openxmlformats.org/{}/2006/main", "http://purl.oclc.org/ooxml/{}/main"
 _THREADED = "http://schemas.microsoft.com/office/spreadsheetml/2018/threadedcomments"
-_PREFIXES = {"wordprocessingml": "w", "drawingml": "a", "spreadsheetml": "s"}
+_PREFIXES = {"wordprocessingml": "w", "drawingml": "a", "spreadsheetml": "s", "presentationml": "p"}
+_DRAWING = "http://schemas.openxmlformats.org/drawingml/2006/{}", "http://purl.oclc.org/ooxml/drawingml/{}"
+_DRAWING_PREFIXES = {"wordprocessingDrawing": "wp", "spreadsheetDrawing": "xdr", "picture": "pic"}
 _RUNS = frozenset(("w:r", "a:r", "s:r"))
 _FORMATS = frozenset(("w:rPr", "a:rPr", "s:rPr"))
 _TEXTS = frozenset(("w:t", "a:t", "s:t"))
@@ -51,9 +53,15 @@ class OfficeReader(PartReader):
     """Reads the XML of a part."""
 
     names: ClassVar = {
-        form.format(name): prefix for form in (_TRANSITIONAL, _STRICT) for name, prefix in _PREFIXES.items()
+        form.format(name): prefix
+        for forms, prefixes in (((_TRANSITIONAL, _STRICT), _PREFIXES), (_DRAWING, _DRAWING_PREFIXES))
+        for form in forms
+        for name, prefix in prefixes.items()
     } | {_THREADED: "threaded"}
     paragraphs = frozenset(("w:p", "a:p", "s:si", "s:is", "s:text", "threaded:text"))
+    described: ClassVar = dict.fromkeys(
+        ("wp:docPr", "p:cNvPr", "xdr:cNvPr", "pic:cNvPr"), frozenset(("descr", "title"))
+    )
 
     def __init__(self, tokens: Iterator[XmlToken], *others: Any) -> None:
         self._marks: list[Mark] = []

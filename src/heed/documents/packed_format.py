@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -10,6 +11,7 @@ from typing import ClassVar
 
 from heed.core.errors import DataError
 from heed.documents.file_format import SAMPLE, FileContext, FileFormat
+from heed.documents.messages import escapes_of, is_code
 from heed.documents.nested_texts import NestedTexts
 from heed.documents.spans import Part, PartsBuilder, Span, without_unclosed
 from heed.documents.text_translator import TextTranslator
@@ -20,6 +22,9 @@ READS = 64 << 20
 """Bytes of a package that are enough to detect its language."""
 _TYPES = "[Content_Types].xml"
 _FORBIDDEN = dict.fromkeys([*range(9), 11, 12, *range(14, 32), 0xFFFE, 0xFFFF], "\ufffd")
+_ATTRIBUTE = re.compile(r"""(?P<before>\s(?P<name>[\w:]+)\s*=\s*(?P<quote>["']))(?P<value>.*?)(?P=quote)""", re.DOTALL)
+_ENTITY = re.compile(r"&#?\w+;")
+_FILE = re.compile(r"[^\n]*\.(?:png|jpe?g|gif|bmp|tiff?|svg|[we]mf|webp|ico|pdf)", re.IGNORECASE)
 _MARKUP = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 
 
@@ -35,6 +40,8 @@ class PartReader(ABC):
     """Elements with text, each by its prefix and its name."""
     left_alone: frozenset[str] = frozenset()
     """Elements whose paragraphs are not translated."""
+    described: ClassVar[Mapping[str, frozenset[str]]] = {}
+    """Elements with attributes that are texts, such as the description of an image, and the names of these."""
     keeps_space = True
 
     def __init__(self, tokens: Iterator[XmlToken], keeps: Callable[[str, str], bool]) -> None:
@@ -93,7 +100,7 @@ class PartReader(ABC):
         builder = PartsBuilder(self.keeps_space, self._escape)
         raw, depth = list[str](), 1
         for token in self.tokens:
-            raw.append(token.raw)
+            raw.append(self._with_described(token))
             if token.name == until:
                 depth += {"open": 1, "close": -1}.get(token.kind, 0)
                 if not depth:
@@ -107,6 +114,29 @@ class PartReader(ABC):
         builder.add_markup("".join(raw))
         return without_unclosed(builder.parts())
 
+    def _with_described(self, token: XmlToken) -> str:
+        """A token as it is written, with marks in place of the texts in its attributes."""
+        names = self.described.get(self.name_of(token)) if token.kind == "open" else None
+        return _ATTRIBUTE.sub(lambda match: self._attribute(match, names), token.raw) if names else token.raw
+
+    def _attribute(self, match: re.Match[str], names: frozenset[str]) -> str:
+        """An attribute with a mark in place of its text."""
+        text = html.unescape(match["value"])
+        if match["name"] not in names or is_no_description(text):
+            return match[0]
+        quoted = {"&": "&amp;", "<": "&lt;", match["quote"]: html.escape(match["quote"])}
+        table = {ord(char): form for char, form in quoted.items()}
+        table |= escapes_of(match["value"], _ENTITY, html.unescape)
+
+        def escaped(text: str) -> str:
+            return text.translate(_FORBIDDEN).translate(table)
+
+        words = text.strip()
+        before, _, after = text.partition(words)
+        builder = PartsBuilder(self.keeps_space, escaped)
+        builder.add_text(words)
+        return f"{match['before']}{escaped(before)}{self.nested.mark(builder.parts())}{escaped(after)}{match['quote']}"
+
     def _unread(self, opening: XmlToken) -> str:
         """The rest of an element, with nothing translated."""
         raw, depth = list[str](), 1
@@ -118,6 +148,12 @@ class PartReader(ABC):
 
     def _escape(self, text: str) -> str:
         return text.translate(_FORBIDDEN).translate({ord(char): form for char, form in self._escapes.items()})
+
+
+def is_no_description(text: str) -> bool:
+    """Whether what describes an image is no text: it has no letters, or is a code, an address, the name of a file."""
+    text = text.strip()
+    return not any(map(str.isalpha, text)) or is_code(text) or "://" in text or _FILE.fullmatch(text) is not None
 
 
 def _raw(parts: Sequence[Part]) -> str:
