@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import io
 import random
 import re
@@ -21,6 +22,7 @@ from heed.documents.formats import translate_file
 from heed.documents.inline_tags import Links
 from heed.documents.text_translator import TextTranslator
 from heed.documents.translation import TranslateOptions
+from heed.documents.workbook_references import texts_of
 
 W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main" xmlns:r="urn:r"'
 HEAD = '<?xml version="1.0" encoding="UTF-8" standalone="yes"?>\r\n'
@@ -57,15 +59,25 @@ def run(text: str, properties: str = "", attributes: str = "") -> str:
 
 
 BOLD, ITALIC = "<w:b/>", "<w:i/>"
-FIELD = (
-    '<w:r><w:fldChar w:fldCharType="begin"/></w:r><w:r><w:instrText>REF "left alone"</w:instrText></w:r>'
-    '<w:r><w:fldChar w:fldCharType="separate"/></w:r>{}<w:r><w:fldChar w:fldCharType="end"/></w:r>'
-)
+BEGIN, SEPARATE, END = (f'<w:r><w:fldChar w:fldCharType="{kind}"/></w:r>' for kind in ("begin", "separate", "end"))
+
+
+def code(text: str) -> str:
+    """A run with the code of a field."""
+    return f'<w:r><w:instrText xml:space="preserve"> {text} </w:instrText></w:r>'
+
+
+LINK = BEGIN + code('HYPERLINK "left alone"') + SEPARATE + "{}" + END
+PAGE = BEGIN + code("PAGEREF _x") + SEPARATE + "{}" + END
+TORN = f"<w:ins>{BEGIN}{code('{}')}</w:ins>{SEPARATE}{{}}<w:ins>{{}}{END}{{}}</w:ins>"
 PARAGRAPHS = {
     "formats": '<w:p w:rsidR="1"><w:pPr><w:jc/></w:pPr>' + run("A ") + run("bold ", BOLD) + run("and ", "", ' w:x="1"')
     + run("both", BOLD + ITALIC) + run(" dog.  End", ITALIC) + "</w:p>",
     "link": f'<w:p>{run("See ")}<w:hyperlink r:id="i">{run("this link", "<w:u/>")}</w:hyperlink>{run(" now.")}</w:p>',
-    "field": f"<w:p>{run('On page ')}{FIELD.format(run('seven'))}{run(' of it')}</w:p>",
+    "field": f"<w:p>{run('On this ')}{LINK.format(run('nice page'))}{run(' of it')}</w:p>",
+    "number": f"<w:p>{run('On page ')}{PAGE.format(run('7'))}{run(' of it, &quot;7&quot;')}</w:p>",
+    "torn link": f"<w:p>{run('On ')}{TORN.format('HYPERLINK', run('this '), run('page'), run(' of it'))}</w:p>",
+    "simple field": f"<w:p>{run('A ')}<w:fldSimple w:instr='HYPERLINK x'>{run('link')}</w:fldSimple>{run('.')}</w:p>",
     "note": f'<w:p>{run("A word")}<w:r><w:rPr><w:v/></w:rPr><w:footnoteReference w:id="2"/></w:r>{run(" more")}</w:p>',
     "tracked": f'<w:p>{run("It ")}<w:ins w:id="1">{run("really ")}</w:ins><w:del w:id="2"><w:r><w:delText>left alone'
     f"</w:delText></w:r></w:del>{run('works')}</w:p>",
@@ -121,6 +133,50 @@ def test_neighbours_with_the_same_format_become_one_run() -> None:
     assert f"<w:p>{first.replace('Hel', 'HELLO YOU')}{run(' THERE')}</w:p>" in done
 
 
+FIELDS = {
+    "PAGE": PAGE.format(run("left alone")),
+    "no result": BEGIN + code("XE left alone") + END,
+    "simple": f"<w:fldSimple w:instr=' SEQ Figure '>{run('left alone')}</w:fldSimple>",
+    "code in pieces": BEGIN + "<w:r><w:instrText>MERGE</w:instrText><w:instrText>FIELD a</w:instrText></w:r>" + SEPARATE
+    + run("left alone") + END,
+    "in one run": (BEGIN + code("=1+1") + SEPARATE + run("left alone") + END).replace("</w:r><w:r>", ""),
+    "nested": BEGIN + code("IF") + BEGIN + code("MERGEFIELD a") + SEPARATE + run("left") + END + code('= "b" "c"')
+    + SEPARATE + run("left &quot;") + LINK.format(run("alone")) + run("&quot;") + END,
+    "empty form": BEGIN + code("FORMTEXT") + SEPARATE + run("\u2002\u2002") + END,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FIELDS)
+def test_what_word_computes_is_kept_whole_as_one_tag(name: str) -> None:
+    """Word would compute it again, so no word of the sentence may be in it."""
+    field = FIELDS[name]
+    data = word(f"<w:p>{run('See page ')}{field}{run(' of the book.')}</w:p>")
+    assert given("a.docx", data) == ["See page of the book."]
+    assert translated("a.docx", data, str) == data
+    done = part(translated("a.docx", data, lambda text: "OF THE BOOK SEE PAGE."))
+    assert field in done
+    assert re.sub("<[^>]*>", "", done.replace(field, "|")).split() == ["OF", "THE", "|", "BOOK", "SEE", "PAGE."]
+    alone = word(f"<w:p>{field}</w:p>")
+    assert translated("a.docx", alone) == alone
+
+
+def test_links_in_a_table_of_contents_are_translated_and_their_numbers_of_pages_stay() -> None:
+    entry = LINK.format(run("A {}") + "<w:r><w:tab/></w:r>" + PAGE.format(run("left alone")))
+    head = f"<w:p><w:pPr/>{BEGIN}{code('TOC o')}{SEPARATE}"
+    body = f"{head}{entry.format('heading')}</w:p><w:p>{entry.format('second')}{END}</w:p><w:p>{LINK.format('')}</w:p>"
+    data = word(body)
+    assert given("a.docx", data) == ["A heading", "A second"]
+    done = part(translated("a.docx", data))
+    assert done == part(data).replace("A heading", "A HEADING").replace("A second", "A SECOND")
+
+
+def test_a_result_that_is_computed_stays_where_a_tracked_insertion_overlaps_its_field() -> None:
+    torn = TORN.format("PAGE", run("left "), run("alone"), run(" after"))
+    data = word(f"<w:p>{run('before ')}{torn}</w:p>")
+    assert given("a.docx", data) == ["before", "after"]
+    assert part(translated("a.docx", data)) == part(data).replace("before", "BEFORE").replace("after", "AFTER")
+
+
 class AnyLinks(Each):
     """Shuffles words, and links them to any others."""
 
@@ -144,7 +200,8 @@ def random_content(source: random.Random, depth: int = 0) -> str:
     properties = source.choice(["", f"<w:rPr>{BOLD}</w:rPr>", f"<w:rPr>{ITALIC}</w:rPr>"])
     some_run = f"<w:r>{properties}{source.choice(['<w:tab/>', '<w:sym/>', text, text, text, text])}{text}</w:r>"
     return source.choice([
-        *[some_run] * 6, f"<w:hyperlink>{inside}</w:hyperlink>", f"<w:ins>{inside}</w:ins>", FIELD.format(inside),
+        *[some_run] * 6, f"<w:hyperlink>{inside}</w:hyperlink>", f"<w:ins>{inside}</w:ins>", LINK.format(inside),
+        PAGE.format(inside), TORN.format("PAGE", inside, some_run, some_run), TORN.format("TOC", some_run, inside, ""),
         f"<w:sdt><w:sdtPr/><w:sdtContent>{inside}</w:sdtContent></w:sdt>", "<w:bookmarkStart/>",
         f"<w:r><w:pict><w:p>{inside}</w:p></w:pict></w:r>",
     ])  # fmt: skip
@@ -241,6 +298,108 @@ def test_workbooks_keep_numbers_formulas_dates_and_what_they_refer_to() -> None:
     assert part(done, "xl/worksheets/sheet1.xml") == sheet.replace("Inline text", "INLINE TEXT")
 
 
+def test_cells_that_formulas_match_or_search_stay_in_a_workbook_of_openpyxl() -> None:
+    openpyxl = pytest.importorskip("openpyxl", reason="openpyxl is not installed")
+    cells = [
+        "A dog runs", "a DOG sits", "A boy", "A girl", "A woman walks", "The men eat", "Some rice here", "No.",
+        "A* cat", "Ten apples",
+    ]  # fmt: skip
+    formulas = [
+        '=SUMIF(A1:A9,"A dog*",B1:B9)', '=COUNTIF(A1:A9,"<>A boy")', '=SUM(COUNTIF(A1:A9,{"=A gir?","x"}))',
+        '=IF(ISNUMBER(SEARCH("woman",A5)),"yes","rice")', '=IF(LEFT(A6,7)="The men","eat",1)', '="No"&A8',
+        '=SUBSTITUTE(A1," ","")', '=COUNTIF(A1:A9,"a~* cat")', '=COUNTIF(A1:A9,"*"&"apple"&"*")', '=COUNTIF(A1:A9,"*")',
+    ]  # fmt: skip
+    book = openpyxl.Workbook()
+    for row in zip(cells, formulas, strict=True):
+        book.active.append(row)
+    data = io.BytesIO()
+    book.save(data)
+    done = openpyxl.load_workbook(io.BytesIO(translated("a.xlsx", data.getvalue())))
+    assert [cell.value for cell in done.active["B"]] == formulas
+    changed = [cell.value for cell, before in zip(done.active["A"], cells, strict=True) if cell.value != before]
+    assert changed == ["SOME RICE HERE", "NO."]
+
+
+@pytest.mark.parametrize(
+    ("formula", "uses"),
+    [
+        ('IF(A1>3,"yes","no")', ["whole", "whole"]),
+        ('IF(A1="yes","say ""no""",B1&" no")', ["whole", "whole", "whole"]),
+        ('IF(LEFT(A1,3)="yes","no")', ["part", "whole"]),
+        ('IF(OR(MID(A1,2,1)={"a","b"}),"no")', ["part", "part", "whole"]),
+        ('IF(A1=B1&" a","no")', ["part", "whole"]),
+        ("VLOOKUP(\"a\",'it''s \"my\" sheet'!A1:B6,2)", ["criterion"]),
+        ('_xlfn.XLOOKUP("a?",A1,B1,"no")', ["criterion", "criterion"]),
+        ('IFERROR(MATCH("a*"&B1,A:A,0),"no")', ["part", "whole"]),
+        ('IFERROR(find(UPPER("a"),A1),"no")', ["part", "whole"]),
+        ('A1))="a"', ["whole"]),
+    ],
+)
+def test_how_a_formula_uses_its_texts(formula: str, uses: list[str]) -> None:
+    assert [use for _, use in texts_of(formula)] == uses
+
+
+def test_comments_of_a_workbook_may_have_the_words_of_formulas() -> None:
+    sheet = (
+        f"<worksheet {S}><c><f>SEARCH(&quot;dog&quot;,A1)</f></c><autoFilter><customFilter val='*cat'/></autoFilter>"
+    )
+    data = zipped({
+        "xl/workbook.xml": "<a/>", "xl/worksheets/sheet1.xml": f"{sheet}</worksheet>",
+        "xl/sharedStrings.xml": f"<sst {S}><si><t>a dog</t></si><si><t>a cat</t></si></sst>",
+        "xl/comments1.xml": f"<comments {S}><text><t>a dog</t></text><text><t>SKU_12</t></text></comments>",
+    })  # fmt: skip
+    assert given("a.xlsx", data) == ["a dog"]
+    assert "<t>A DOG</t>" in part(translated("a.xlsx", data), "xl/comments1.xml")
+
+
+def test_comments_of_openpyxl_are_translated() -> None:
+    openpyxl = pytest.importorskip("openpyxl", reason="openpyxl is not installed")
+    comments = importlib.import_module("openpyxl.comments")
+    book = openpyxl.Workbook()
+    book.active["A1"] = "A cell"
+    book.active["A1"].comment = comments.Comment("A comment\nwith a dog", "An author")
+    data = io.BytesIO()
+    book.save(data)
+    done = openpyxl.load_workbook(io.BytesIO(translated("a.xlsx", data.getvalue()))).active["A1"]
+    assert (done.value, done.comment.text) == ("A CELL", "A COMMENT\nWITH A DOG")
+    assert done.comment.author == "An author"
+
+
+def test_parts_with_text_are_found_by_their_content_types_and_threads_of_comments_too() -> None:
+    office, excel = "application/vnd.openxmlformats-officedocument.spreadsheetml", "application/vnd.ms-excel"
+    types = {
+        "/xl/a.xml": f"{office}.comments+xml", "/xl/b.xml": f"{excel}.threadedcomments+xml",
+        "/xl/c.xml": f"{office}.styles+xml", "/xl/missing.xml": f"{office}.comments+xml",
+    }  # fmt: skip
+    overrides = "".join(f"<Override PartName='{name}' ContentType='{kind}'/>" for name, kind in types.items())
+    thread = (
+        "<ThreadedComments xmlns='http://schemas.microsoft.com/office/spreadsheetml/2018/threadedcomments'>"
+        "<threadedComment ref='A1'><text>Tom &amp; a {}</text></threadedComment><threadedComment><text>@Tom left alone"
+        "</text><mentions><mention startIndex='0' length='4'/></mentions></threadedComment>"
+        "<threadedComment><text/></threadedComment></ThreadedComments>"
+    )
+    comments = f"<comments {S}><commentList><comment><text><r><t>{{}}</t></r></text></comment></commentList></comments>"
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        archive.writestr("[Content_Types].xml", f"<Types>{overrides}<Default Extension='xml'/></Types>")
+        archive.writestr("xl/workbook.xml", "<a/>")
+        archive.writestr("xl/a.xml", comments.format("a dog"))
+        archive.writestr("xl/b.xml", thread.format("dog"))
+        archive.writestr("xl/c.xml", comments.format("left alone"))
+    done = translated("a.xlsx", out.getvalue())
+    assert part(done, "xl/a.xml") == comments.format("A DOG")
+    assert part(done, "xl/b.xml") == thread.replace("Tom &amp; a {}", "TOM &amp; A DOG")
+    assert part(done, "xl/c.xml") == comments.format("left alone")
+
+
+def test_patterns_are_matched_in_linear_time() -> None:
+    pattern, cell = "a*" * 200 + "b", "a" * 30_000
+    sheet = f"<worksheet {S}><c><f>COUNTIF(A1,&quot;{pattern}&quot;)</f></c></worksheet>"
+    strings = f"<sst {S}><si><t>{cell}</t></si></sst>"
+    data = zipped({"xl/workbook.xml": "<a/>", "xl/worksheets/sheet1.xml": sheet, "xl/sharedStrings.xml": strings})
+    assert part(translated("a.xlsx", data), "xl/sharedStrings.xml") == strings.replace("a" * 30_000, "A" * 30_000)
+
+
 def test_text_documents_keep_spans_notes_and_tracked_changes() -> None:
     names = 'xmlns:text="urn:oasis:names:tc:opendocument:xmlns:text:1.0" xmlns:office="urn:o"'
     body = (
@@ -258,6 +417,69 @@ def test_text_documents_keep_spans_notes_and_tracked_changes() -> None:
     assert 'IT&apos;S <text:span text:style-name="T1">BOLD </text:span><text:a href="u"><text:span>A LINK' in done
     assert "<text:note-body><text:p>A NOTE</text:p></text:note-body></text:note> HERE." in done
     assert done.count("left alone") == 2
+
+
+DESCRIBED = {
+    "a.docx": ("word/document.xml", "w:document", W, "w:p><w:r><w:drawing", "wp:docPr",
+               "http://schemas.openxmlformats.org/drawingml/2006/wordprocessingDrawing"),
+    "a.pptx": ("ppt/slides/slide1.xml", "p:sld", A, "p:pic", "p:cNvPr",
+               "http://schemas.openxmlformats.org/presentationml/2006/main"),
+    "a.xlsx": ("xl/drawings/drawing1.xml", "xdr:wsDr", A, "xdr:pic", "xdr:cNvPr",
+               "http://purl.oclc.org/ooxml/drawingml/spreadsheetDrawing"),
+}  # fmt: skip
+
+
+def described(name: str, attributes: str) -> bytes:
+    """A document with an image that has these attributes."""
+    place, root, others, inside, element, namespace = DESCRIBED[name]
+    closing = "".join(f"</{each}>" for each in reversed(inside.split("><")))
+    prefix = element.partition(":")[0]
+    content = f'<{root} {others} xmlns:{prefix}="{namespace}"><{inside}><{element} {attributes}/>{closing}</{root}>'
+    parts = {"xl/workbook.xml": "<a/>"} if name == "a.xlsx" else {}
+    return zipped({place: content, **parts})
+
+
+@pytest.mark.parametrize("name", DESCRIBED)
+def test_descriptions_of_images_are_translated_and_names_stay(name: str) -> None:
+    attributes = """id="1" name="left alone" descr="Tom's &quot;dog&quot; &amp; a &#xA;cat&#xA;" title='a "title"'"""
+    data = described(name, attributes)
+    assert translated(name, data, str) == data
+    done = part(translated(name, data), DESCRIBED[name][0])
+    expected = """id="1" name="left alone" descr="TOM'S &quot;DOG&quot; &amp; A &#xA;CAT&#xA;" title='A "TITLE"'/>"""
+    assert expected in done
+    done = part(translated(name, data, lambda text: "<'\"&"), DESCRIBED[name][0])
+    assert """descr="&lt;'&quot;&amp;""" in done and """title='&lt;&#x27;"&amp;'/>""" in done
+
+
+@pytest.mark.parametrize(
+    "text", ["", "12", "IMG_20.jpg", "my photo 2.PNG", "C:\\pictures\\my dog.jpeg", "http://a.b/c d"]
+)
+@pytest.mark.parametrize("name", DESCRIBED)
+def test_names_of_files_that_describe_images_stay(name: str, text: str) -> None:
+    data = described(name, f'descr="{text}"')
+    assert given(name, data) == [] and translated(name, data) == data
+
+
+def test_images_in_a_text_keep_their_descriptions_in_place() -> None:
+    image = f'<w:r><w:drawing><p:docPr xmlns:p="{DESCRIBED["a.docx"][-1]}" descr="a dog"/>{{}}</w:drawing></w:r>'
+    box = f"<w:p>{run('in the box')}</w:p>"
+    data = word(f"<w:p>{run('before ')}{image.format(box)}{run('after')}</w:p><w:p>{image.format('')}</w:p>")
+    assert sorted(given("a.docx", data)) == ["a dog", "a dog", "after", "before", "in the box"]
+    assert translated("a.docx", data, str) == data
+    done = part(translated("a.docx", data))
+    assert done == shouted(part(data)).replace("a dog", "A DOG")
+
+
+def test_descriptions_of_images_in_text_documents_are_translated() -> None:
+    names = 'xmlns:text="urn:oasis:names:tc:opendocument:xmlns:text:1.0" xmlns:draw="urn:d"'
+    names += ' xmlns:svg="urn:oasis:names:tc:opendocument:xmlns:svg-compatible:1.0"'
+    frame = "<draw:frame><svg:title>a {}</svg:title><svg:desc>the dog &amp; {}</svg:desc><svg:desc>my a.png</svg:desc>"
+    body = f"<text:p>One {frame}<svg:title/></draw:frame> two</text:p>{frame}</draw:frame>"
+    content = f"<office:document {names} xmlns:office='urn:o'>{body}</office:document>"
+    data = zipped({"content.xml": content.replace("{}", "cat")})
+    assert translated("a.odt", data, str) == data
+    expected = content.replace("a {}", "A CAT").replace("the dog &amp; {}", "THE DOG &amp; CAT")
+    assert part(translated("a.odt", data), "content.xml") == expected.replace("One", "ONE").replace("two", "TWO")
 
 
 # --- other programs' files --------------------------------------------------------------------------------

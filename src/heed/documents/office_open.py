@@ -1,8 +1,9 @@
 """Word, Excel and PowerPoint (Office Open XML): translates paragraphs, cells and texts of slides.
 
-A paragraph is made of runs, each with its format. The format that most of its text has needs no tag; the others, links,
-fields and tracked insertions are pairs of inline tags around their words, as in HTML. Notes, bookmarks and pictures are
-single tags. A line break or a tab separates two texts. A text box inside a paragraph is a text of its own.
+A paragraph is made of runs, each with its format. The format that most of its text has needs no tag; the others, links
+and tracked insertions are pairs of inline tags around their words, as in HTML. Notes, bookmarks, pictures and fields
+that Word computes are single tags. A line break or a tab separates two texts. A text box in a paragraph is a text of
+its own.
 
 Runs are written again as they were. Where no word has moved, the only difference besides words is that neighbours with
 the same format become one run, and that marks of the spelling check and of the last page breaks between them go: Word
@@ -15,21 +16,24 @@ paragraphs with text is written anew, and the rest of the package stays byte by 
 
 from __future__ import annotations
 
-import html
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
-from heed.documents.codes import is_code
+from heed.documents.office_fields import holds_text, with_fields
+from heed.documents.office_runs import NO_RUN, Atom, Mark, Run, RunWriter
 from heed.documents.packed_format import PackedFormat, PartReader
 from heed.documents.spans import PartsBuilder
+from heed.documents.workbook_references import referred
 from heed.documents.xml_tokens import XmlToken
-from heed.documents.zip_package import ZipPackage
 
 _TRANSITIONAL, _STRICT = "http://schemas.openxmlformats.org/{}/2006/main", "http://purl.oclc.org/ooxml/{}/main"
-_PREFIXES = {"wordprocessingml": "w", "drawingml": "a", "spreadsheetml": "s"}
+_THREADED = "http://schemas.microsoft.com/office/spreadsheetml/2018/threadedcomments"
+_PREFIXES = {"wordprocessingml": "w", "drawingml": "a", "spreadsheetml": "s", "presentationml": "p"}
+_DRAWING = "http://schemas.openxmlformats.org/drawingml/2006/{}", "http://purl.oclc.org/ooxml/drawingml/{}"
+_DRAWING_PREFIXES = {"wordprocessingDrawing": "wp", "spreadsheetDrawing": "xdr", "picture": "pic"}
 _RUNS = frozenset(("w:r", "a:r", "s:r"))
 _FORMATS = frozenset(("w:rPr", "a:rPr", "s:rPr"))
 _TEXTS = frozenset(("w:t", "a:t", "s:t"))
@@ -42,71 +46,42 @@ _DROPPED = frozenset(("w:proofErr", "w:lastRenderedPageBreak"))
 _EPHEMERAL = re.compile(r"""\s(?:dirty|err|smtClean|noProof)=(?:"[^"]*"|'[^']*')|\s+(?=/?>)""")
 """Attributes of a run's format that have no effect on its looks."""
 _SPACE = re.compile(r"""\s+xml:space=(?:"[^"]*"|'[^']*')""")
-_FIELD = re.compile(r"""<(?:\w+:)?fldChar\s[^>]*fldCharType=["'](begin|separate|end)""")
 _MARK = re.compile("\x01(\\d+)\x02")
-
-
-@dataclass(eq=False)
-class _Run:
-    """A run: what is before its content, its format, the tags of its text, and what ends it."""
-
-    head: str = ""
-    format: str = ""
-    text_tag: str = ""
-    text_end: str = ""
-    tail: str = ""
-    space: str = ""
-    """The attribute that a text with a space at its beginning or end needs; empty in drawings."""
-    always_has_space: bool = False
-    """Whether it is written with other texts, too."""
-
-
-NO_RUN = _Run()
-
-
-@dataclass(frozen=True)
-class _Atom:
-    """A piece of a paragraph: text, markup in a run or between runs, one end of a pair, or what separates two texts."""
-
-    kind: Literal["text", "markup", "begin", "end", "break"]
-    raw: str
-    """Text is as it is read."""
-    run: _Run = NO_RUN
-    """The run that it is in."""
-
-
-@dataclass(frozen=True)
-class _Mark:
-    """What is done at a mark in a translation: an atom is written, or the format of the text that follows changes."""
-
-    what: Literal["first", "last", "write", "base", "format", "back", "same"]
-    atom: _Atom | None = None
-    run: _Run = NO_RUN
 
 
 class OfficeReader(PartReader):
     """Reads the XML of a part."""
 
     names: ClassVar = {
-        form.format(name): prefix for form in (_TRANSITIONAL, _STRICT) for name, prefix in _PREFIXES.items()
-    }
-    paragraphs = frozenset(("w:p", "a:p", "s:si", "s:is", "s:text"))
+        form.format(name): prefix
+        for forms, prefixes in (((_TRANSITIONAL, _STRICT), _PREFIXES), (_DRAWING, _DRAWING_PREFIXES))
+        for form in forms
+        for name, prefix in prefixes.items()
+    } | {_THREADED: "threaded"}
+    paragraphs = frozenset(("w:p", "a:p", "s:si", "s:is", "s:text", "threaded:text"))
+    described: ClassVar = dict.fromkeys(
+        ("wp:docPr", "p:cNvPr", "xdr:cNvPr", "pic:cNvPr"), frozenset(("descr", "title"))
+    )
 
     def __init__(self, tokens: Iterator[XmlToken], *others: Any) -> None:
-        self._marks: list[_Mark] = []
+        self._marks: list[Mark] = []
         super().__init__(tokens, *others)
 
     def paragraph(self, builder: PartsBuilder, opening: XmlToken) -> None:
         """Read a paragraph after its opening tag, through its closing tag."""
+        if self.name_of(opening) == "threaded:text":  # with "@", it has the places of names in it elsewhere
+            self.plain(builder, lambda text: "@" in text or self.keeps("threaded:text", text))
+            return
         reader = _ParagraphReader(self, opening)
-        text = "".join(atom.raw for atom in reader.atoms if atom.kind == "text")
-        if self.keeps(text) or not any(map(str.isalpha, text)):
+        atoms = with_fields(reader.atoms)
+        text = "".join(atom.raw for atom in atoms if atom.kind == "text")
+        if self.keeps(self.name_of(opening), text) or not any(map(str.isalpha, text)):
             builder.add_markup(reader.raw + reader.end)
             return
         builder.add_markup(self._mark("first"))
-        stretch: list[_Atom] = []
+        stretch: list[Atom] = []
         opened: list[int] = []
-        for atom in [*_with_fields(reader.atoms), _Atom("break", "")]:
+        for atom in [*atoms, Atom("break", "")]:
             if atom.kind == "break":
                 self._add(builder, stretch, opened)
                 builder.add_markup(self._mark("write", atom))
@@ -115,7 +90,7 @@ class OfficeReader(PartReader):
                 stretch.append(atom)
         builder.add_markup(self._mark("last") + reader.end)
 
-    def _add(self, builder: PartsBuilder, atoms: Sequence[_Atom], opened: list[int]) -> None:
+    def _add(self, builder: PartsBuilder, atoms: Sequence[Atom], opened: list[int]) -> None:
         """Add what is between two breaks. `opened`: the pairs that are open."""
         runs = [atom.run for atom in atoms if atom.kind == "text"]
         lengths = Counter[str]()
@@ -147,15 +122,15 @@ class OfficeReader(PartReader):
             builder.close_tag(self._mark("back"), pair)
 
     def _mark(self, what: Literal["first", "last", "write", "base", "format", "back", "same"],
-              atom: _Atom | None = None, run: _Run = NO_RUN) -> str:  # fmt: skip
-        self._marks.append(_Mark(what, atom, run))
+              atom: Atom | None = None, run: Run = NO_RUN) -> str:  # fmt: skip
+        self._marks.append(Mark(what, atom, run))
         return f"\x01{len(self._marks) - 1}\x02"
 
     def written(self, translation: str) -> str:
         """The part, with runs for the text of its paragraphs."""
         before, *others = _MARK.split(translation)
         out = [before]
-        writer = _RunWriter(out)
+        writer = RunWriter(out)
         for number, text in zip(others[::2], others[1::2], strict=True):
             mark = self._marks[int(number)]
             writer.do(mark)
@@ -166,54 +141,15 @@ class OfficeReader(PartReader):
         return "".join(out)
 
 
-class _RunWriter:
-    """Writes text and markup, each in its run."""
-
-    def __init__(self, out: list[str]) -> None:
-        self._out = out
-        self._open = NO_RUN
-        self._formats = [NO_RUN]
-        """The run whose format the text has, after those of the pairs around it."""
-
-    def do(self, mark: _Mark) -> None:
-        """Follow a mark."""
-        if mark.atom:
-            self._enter(mark.atom.run)
-            self._out.append(mark.atom.raw)
-        elif mark.what == "base":
-            self._formats = [mark.run]
-        elif mark.what == "format":
-            self._formats.append(mark.run)
-        elif mark.what in ("first", "last"):
-            self._enter(NO_RUN)
-        elif mark.what == "back" and len(self._formats) > 1:
-            self._formats.pop()
-        if mark.what in ("back", "same") and mark.run is not NO_RUN and mark.run.format == self._formats[-1].format:
-            self._formats[-1] = mark.run
-
-    def text(self, text: str) -> None:
-        """Write text, which is escaped."""
-        if text:
-            run = self._formats[-1]
-            self._enter(run)
-            space = run.space if run.always_has_space or text != text.strip() else ""
-            self._out += [f"{run.text_tag[:-1]}{space}>", text, run.text_end]
-
-    def _enter(self, run: _Run) -> None:
-        if run is not self._open:
-            self._out += [self._open.tail, run.head]
-            self._open = run
-
-
 class _ParagraphReader:
     """Reads a paragraph into atoms. `end` is its closing tag."""
 
     def __init__(self, part: OfficeReader, opening: XmlToken) -> None:
-        self.atoms: list[_Atom] = []
+        self.atoms: list[Atom] = []
         self.end = ""
         self._raw: list[str] = []
         self._part = part
-        self._bare = _Run()  # of text without a run, as most cells have it
+        self._bare = Run()  # of text without a run, as most cells have it
         while True:
             token = self._token()
             name = part.name_of(token)
@@ -244,21 +180,21 @@ class _ParagraphReader:
                 self.atoms += self._run(token)
             elif name in _TEXTS:
                 self.atoms.append(self._text(token, self._bare))
-            elif name in _PAIRS:
-                self.atoms.append(_Atom("begin", token.raw))
+            elif name in _PAIRS and not (name == "w:fldSimple" and _is_computed(token)):
+                self.atoms.append(Atom("begin", token.raw))
             elif name == "w:sdt":
-                self.atoms.append(_Atom("begin", token.raw + self._through("w:sdtContent")))
+                self.atoms.append(Atom("begin", token.raw + self._through("w:sdtContent")))
             elif name in _BREAKS:
-                self.atoms.append(_Atom("break", self._opaque(token)))
+                self.atoms.append(Atom("break", self._opaque(token)))
             elif name in _DROPPED:
                 self._opaque(token)
             else:
-                self.atoms.append(_Atom("markup", self._opaque(token)))
+                self.atoms.append(Atom("markup", self._opaque(token)))
         elif token.kind == "close":
             rest = self._through("w:sdt") if name == "w:sdtContent" else ""
-            self.atoms.append(_Atom("end", token.raw + rest))
+            self.atoms.append(Atom("end", token.raw + rest))
         elif not self.atoms:
-            self.atoms.append(_Atom("break", token.raw))
+            self.atoms.append(Atom("break", token.raw))
         elif self.atoms[-1].kind == "text":
             self.atoms[-1].run.tail += token.raw
         else:
@@ -273,16 +209,16 @@ class _ParagraphReader:
                 return out + token.raw
             out += self._opaque(token) if token.kind == "open" else token.raw
 
-    def _run(self, opening: XmlToken) -> list[_Atom]:
-        run = _Run(opening.raw)
-        atoms: list[_Atom] = []
+    def _run(self, opening: XmlToken) -> list[Atom]:
+        run = Run(opening.raw)
+        atoms: list[Atom] = []
         space = ""
         while True:
             token = self._token()
             name = self._part.name_of(token)
             if token.kind == "close":
                 run.tail = space + token.raw
-                return atoms or [_Atom("markup", run.head + run.tail)]
+                return atoms or [Atom("markup", run.head + run.tail)]
             if token.kind != "open":
                 space += token.raw
             elif name in _FORMATS:
@@ -297,114 +233,56 @@ class _ParagraphReader:
                     run.head, space = run.head + space, ""
                 kind: Literal["break", "markup"] = "break" if name in _BREAKS else "markup"
                 is_text = name in _TEXTS
-                atoms.append(self._text(token, run) if is_text else _Atom(kind, space + self._opaque(token), run))
+                atoms.append(self._text(token, run) if is_text else Atom(kind, space + self._opaque(token), run))
                 space = ""
 
-    def _text(self, opening: XmlToken, run: _Run) -> _Atom:
-        out = ""
+    def _text(self, opening: XmlToken, run: Run) -> Atom:
+        out, written = "", opening.raw
         while True:
             token = self._token()
+            written += token.raw
             if token.kind == "close":
                 break
             out += self._part.characters_of(token)
         if not out:
-            return _Atom("markup", opening.raw + token.raw, run)
+            return Atom("markup", written, run)
         space = _SPACE.search(opening.raw)
         run.always_has_space |= space is not None and out == out.strip()
         if space or not run.space:
             is_in_drawing = self._part.name_of(opening).startswith("a:")
             run.space = space[0] if space else "" if is_in_drawing else ' xml:space="preserve"'
         run.text_tag, run.text_end = _SPACE.sub("", opening.raw), token.raw
-        return _Atom("text", out, run)
+        return Atom("text", out, run, written)
 
 
-def _with_fields(atoms: Sequence[_Atom]) -> list[_Atom]:
-    """The atoms, with the beginning of a field and its code as the beginning of a pair around its result.
-
-    A field that ends in another paragraph separates texts instead.
-    """
-    begins: list[list[int]] = []
-    ends: dict[int, tuple[int, int]] = {}  # for the beginning of a field, where its result begins and ends
-    kinds = [match[1] if atom.kind == "markup" and (match := _FIELD.search(atom.raw)) else "" for atom in atoms]
-    for number, kind in enumerate(kinds):
-        if kind == "begin":
-            begins.append([number])
-        elif kind == "separate" and begins:
-            begins[-1].append(number)
-        elif kind == "end" and begins:
-            first, *separate = begins.pop()
-            ends[first] = separate[0] if separate else number, number
-    out: list[_Atom] = []
-    closing: set[int] = set()
-    at = 0
-    while at < len(atoms):
-        result, end = ends.get(at, (at, at))
-        some = atoms[at : result + 1]
-        if kinds[at] and at in closing:
-            out.append(_Atom("end", _whole(some)))
-        elif not kinds[at]:
-            out.append(atoms[at])
-        elif end > at and all(atom.kind == "markup" for atom in some):
-            out.append(_Atom("begin" if result < end else "markup", _whole(some)))
-            closing |= {end} if result < end else set()
-            at = result
-        else:
-            out.append(replace(atoms[at], kind="break"))
-        at += 1
-    return out
-
-
-def _whole(atoms: Sequence[_Atom]) -> str:
-    """Markup with the runs that it is in."""
-    out: list[str] = []
-    writer = _RunWriter(out)
-    for atom in atoms:
-        writer.do(_Mark("write", atom))
-    writer.do(_Mark("last"))
-    return "".join(out)
-
-
-# --- formats --------------------------------------------------------------------------------------------
-
-_QUOTED = re.compile(r'"((?:[^"]|"")*)"')
-_FORMULA = re.compile(r"<(?:\w+:)?(?:f|formula[12]?)(?:\s[^<>]*)?>([^<]*)<")
-_NAMED = re.compile(r"""<(?:\w+:)?(?:tableColumn|cacheField|filter|customFilter|cfRule|s)\s[^<>]*""")
-_VALUE = re.compile(r"""\s(?:name|val|v|text)=(?:"([^"]*)"|'([^']*)')""")
-_WITH_REFERENCES = re.compile(r"xl/(?:worksheets|tables|pivotCache)/[^/]+\.xml")
-
-
-def _referred(package: ZipPackage) -> Callable[[str], bool]:
-    """Whether a text of a workbook stays: a code, or a text that formulas, tables, lists of choices or filters name."""
-    texts: set[str] = set()
-    for name in package.names:
-        if _WITH_REFERENCES.fullmatch(name):
-            content = package.read(name).decode("utf-8", "replace")
-            for formula in _FORMULA.findall(content):
-                for literal in _QUOTED.findall(html.unescape(formula)):
-                    texts.update((literal, *literal.split(",")))
-            for element in _NAMED.findall(content):
-                texts.update(html.unescape(a or b) for a, b in _VALUE.findall(element))
-    texts = {text.strip().casefold() for text in texts}
-    return lambda text: is_code(text) or text.strip().casefold() in texts
+def _is_computed(field: XmlToken) -> bool:
+    """Whether the result of a simple field is not text of the document."""
+    codes = (code for name, code in field.attributes.items() if name.endswith(" instr"))
+    return not holds_text(next(codes, ""))
 
 
 _DRAWINGS = r"(?:charts|diagrams|drawings)/(?:chart|data|drawing)\d*\.xml"
+_TYPE = r"application/vnd\.openxmlformats-officedocument\.(?:drawingml\.(?:chart|diagramData)|{})\+xml"
 WORD = PackedFormat(
     is_markup=True,
     main=r"word/document\d*\.xml",
     others=rf"word/(?:(?:header|footer|footnotes|endnotes|comments)\d*\.xml|{_DRAWINGS})",
+    types=_TYPE.format(r"wordprocessingml\.(?:header|footer|footnotes|endnotes|comments)"),
     reader=OfficeReader,
 )
 SLIDES = PackedFormat(
     is_markup=True,
     main=r"ppt/slides/slide\d+\.xml",
     others=rf"ppt/(?:notesSlides/notesSlide\d+\.xml|{_DRAWINGS})",
+    types=_TYPE.format(r"presentationml\.(?:slide|notesSlide)"),
     reader=OfficeReader,
 )
 WORKBOOK = PackedFormat(
     is_markup=True,
     main=r"xl/(?:sharedStrings|workbook)\.xml",
     others=rf"xl/(?:worksheets/sheet\d+\.xml|comments\d*\.xml|{_DRAWINGS})",
+    types=_TYPE.format(r"spreadsheetml\.(?:worksheet|sharedStrings|comments)")
+    + r"|application/vnd\.ms-excel\.threadedcomments\+xml",
     reader=OfficeReader,
-    keeps=_referred,
+    keeps=referred,
 )

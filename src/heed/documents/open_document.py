@@ -1,32 +1,40 @@
 """Text documents of LibreOffice and others (OpenDocument Text): translates paragraphs, headings, cells and notes.
 
 Formatted words and links are pairs of inline tags, as in HTML. Fields, bookmarks and pictures are single tags. A tab or
-a line break separates two texts. Notes, comments and the texts of frames are texts of their own, and what a tracked
-change has deleted stays. odfpy writes all XML anew; here only text and the places of tags change.
+a line break separates two texts. Notes, comments, the texts of frames and the descriptions of images are texts of their
+own, and what a tracked change has deleted stays. odfpy writes all XML anew; here only text and the places of tags
+change.
 """
 
 from __future__ import annotations
 
 from typing import ClassVar
 
-from heed.documents.packed_format import PackedFormat, PartReader
+from heed.documents.packed_format import PackedFormat, PartReader, is_no_description
 from heed.documents.spans import PartsBuilder
 from heed.documents.xml_tokens import XmlToken
 
 _PAIRS = frozenset(("text:span", "text:a", "text:meta"))
 _BREAKS = frozenset(("text:tab", "text:line-break"))
+_DESCRIPTIONS = frozenset(("svg:title", "svg:desc"))
 
 
 class OpenDocumentReader(PartReader):
     """Reads the XML of a part."""
 
-    names: ClassVar = {"urn:oasis:names:tc:opendocument:xmlns:text:1.0": "text"}
-    paragraphs = frozenset(("text:p", "text:h"))
+    names: ClassVar = {
+        "urn:oasis:names:tc:opendocument:xmlns:text:1.0": "text",
+        "urn:oasis:names:tc:opendocument:xmlns:svg-compatible:1.0": "svg",
+    }
+    paragraphs = frozenset(("text:p", "text:h", *_DESCRIPTIONS))
     left_alone = frozenset(("text:tracked-changes",))
     keeps_space = False
 
     def paragraph(self, builder: PartsBuilder, opening: XmlToken) -> None:
         """Read a paragraph after its opening tag, through its closing tag."""
+        if self.name_of(opening) in _DESCRIPTIONS:
+            self.plain(builder, is_no_description)
+            return
         opened: list[int] = []
         for token in self.tokens:
             name = self.name_of(token)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -9,7 +10,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from heed.core.errors import DataError
+from heed.documents.codes import has_words
 from heed.documents.file_format import SAMPLE, FileContext, FileFormat
+from heed.documents.messages import escapes_of
 from heed.documents.nested_texts import NestedTexts
 from heed.documents.spans import Part, PartsBuilder, Span, without_unclosed
 from heed.documents.text_translator import TextTranslator
@@ -18,14 +21,18 @@ from heed.documents.zip_package import ZipPackage
 
 READS = 64 << 20
 """Bytes of a package that are enough to detect its language."""
+_TYPES = "[Content_Types].xml"
 _FORBIDDEN = dict.fromkeys([*range(9), 11, 12, *range(14, 32), 0xFFFE, 0xFFFF], "\ufffd")
+_ATTRIBUTE = re.compile(r"""(?P<before>\s(?P<name>[\w:]+)\s*=\s*(?P<quote>["']))(?P<value>.*?)(?P=quote)""", re.DOTALL)
+_ENTITY = re.compile(r"&#?\w+;")
+_FILE = re.compile(r"[^\n]*\.(?:png|jpe?g|gif|bmp|tiff?|svg|[we]mf|webp|ico|pdf)", re.IGNORECASE)
 _MARKUP = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 
 
 class PartReader(ABC):
     """Reads a part of a document: its `parts` for the translator, and how the part is written with their translation.
 
-    `keeps`: whether a paragraph with this text stays as it is.
+    `keeps`: whether an element with this name and text stays as it is.
     """
 
     names: ClassVar[Mapping[str, str]] = {}
@@ -34,9 +41,11 @@ class PartReader(ABC):
     """Elements with text, each by its prefix and its name."""
     left_alone: frozenset[str] = frozenset()
     """Elements whose paragraphs are not translated."""
+    described: ClassVar[Mapping[str, frozenset[str]]] = {}
+    """Elements with attributes that are texts, such as the description of an image, and the names of these."""
     keeps_space = True
 
-    def __init__(self, tokens: Iterator[XmlToken], keeps: Callable[[str], bool]) -> None:
+    def __init__(self, tokens: Iterator[XmlToken], keeps: Callable[[str, str], bool]) -> None:
         self.tokens = tokens
         self.keeps = keeps
         self.nested = NestedTexts()
@@ -46,6 +55,18 @@ class PartReader(ABC):
     @abstractmethod
     def paragraph(self, builder: PartsBuilder, opening: XmlToken) -> None:
         """Read a paragraph after its opening tag, through its closing tag."""
+
+    def plain(self, builder: PartsBuilder, keeps: Callable[[str], bool]) -> None:
+        """Read an element of which all content is one text, after its opening tag. `keeps`: whether it stays."""
+        tokens = [next(self.tokens)]
+        while tokens[-1].kind == "text":
+            tokens.append(next(self.tokens))
+        text = "".join(self.characters_of(token) for token in tokens[:-1])
+        if keeps(text) or tokens[-1].kind != "close" or not any(map(str.isalpha, text)):
+            builder.add_markup("".join(token.raw for token in tokens))
+        else:
+            builder.add_text(text)
+            builder.add_markup(tokens[-1].raw)
 
     def whole(self, outputs: Sequence[str]) -> str:
         """The part, given the translations of its `parts` and of the texts in its markup."""
@@ -80,7 +101,7 @@ class PartReader(ABC):
         builder = PartsBuilder(self.keeps_space, self._escape)
         raw, depth = list[str](), 1
         for token in self.tokens:
-            raw.append(token.raw)
+            raw.append(self._with_described(token))
             if token.name == until:
                 depth += {"open": 1, "close": -1}.get(token.kind, 0)
                 if not depth:
@@ -93,6 +114,29 @@ class PartReader(ABC):
                 raw.append(self._unread(token))
         builder.add_markup("".join(raw))
         return without_unclosed(builder.parts())
+
+    def _with_described(self, token: XmlToken) -> str:
+        """A token as it is written, with marks in place of the texts in its attributes."""
+        names = self.described.get(self.name_of(token)) if token.kind == "open" else None
+        return _ATTRIBUTE.sub(lambda match: self._attribute(match, names), token.raw) if names else token.raw
+
+    def _attribute(self, match: re.Match[str], names: frozenset[str]) -> str:
+        """An attribute with a mark in place of its text."""
+        text = html.unescape(match["value"])
+        if match["name"] not in names or is_no_description(text):
+            return match[0]
+        quoted = {"&": "&amp;", "<": "&lt;", match["quote"]: html.escape(match["quote"])}
+        table = {ord(char): form for char, form in quoted.items()}
+        table |= escapes_of(match["value"], _ENTITY, html.unescape)
+
+        def escaped(text: str) -> str:
+            return text.translate(_FORBIDDEN).translate(table)
+
+        words = text.strip()
+        before, _, after = text.partition(words)
+        builder = PartsBuilder(self.keeps_space, escaped)
+        builder.add_text(words)
+        return f"{match['before']}{escaped(before)}{self.nested.mark(builder.parts())}{escaped(after)}{match['quote']}"
 
     def _unread(self, opening: XmlToken) -> str:
         """The rest of an element, with nothing translated."""
@@ -107,10 +151,25 @@ class PartReader(ABC):
         return text.translate(_FORBIDDEN).translate({ord(char): form for char, form in self._escapes.items()})
 
 
+def is_no_description(text: str) -> bool:
+    """Whether what describes an image is no text: it has no letters, or is a code, an address, the name of a file."""
+    text = text.strip()
+    return not has_words(text) or "://" in text or _FILE.fullmatch(text) is not None
+
+
 def _raw(parts: Sequence[Part]) -> str:
     """Parts without text as they are written."""
     tags = (part if isinstance(part, str) else "".join(tag.text for tag in part.tags) for part in parts)
     return "".join(tags)
+
+
+def _content_types(package: ZipPackage, document: str) -> dict[str, str]:
+    """The content types that an Office document declares for single parts."""
+    if _TYPES not in package.names:
+        return {}
+    text, _ = decoded_xml(package.read(_TYPES), f"{document} ({_TYPES})")
+    declared = (token.attributes for token in xml_tokens(text, f"{document} ({_TYPES})") if token.kind == "open")
+    return {each["PartName"].lstrip("/"): each.get("ContentType", "") for each in declared if "PartName" in each}
 
 
 @dataclass(frozen=True)
@@ -122,8 +181,10 @@ class PackedFormat(FileFormat):
     """The part that each document has, a regular expression."""
     others: str = ""
     """The other parts with text."""
-    reader: Callable[[Iterator[XmlToken], Callable[[str], bool]], PartReader] = PartReader
-    keeps: Callable[[ZipPackage], Callable[[str], bool]] = lambda package: lambda text: False
+    types: str = ""
+    """Content types of parts with text, whatever their names, a regular expression."""
+    reader: Callable[[Iterator[XmlToken], Callable[[str, str], bool]], PartReader] = PartReader
+    keeps: Callable[[ZipPackage], Callable[[str, str], bool]] = lambda package: lambda name, text: False
     """For a document, which texts stay, as something else in it refers to them."""
 
     def translated(self, data: bytes, translator: TextTranslator, context: FileContext) -> bytes:
@@ -131,11 +192,10 @@ class PackedFormat(FileFormat):
         package = self._package(data, context.name, context.most_unpacked)
         keeps = self.keeps(package)
         readers: dict[str, tuple[PartReader, str, str]] = {}
-        for name in package.names:
-            if re.fullmatch(f"(?:{self.main})|(?:{self.others})", name):
-                text, encoding = decoded_xml(package.read(name), f"{context.name} ({name})")
-                tokens = xml_tokens(text, f"{context.name} ({name})", translator.checked)
-                readers[name] = self.reader(tokens, keeps), text, encoding
+        for name in self._with_text(package, context.name):
+            text, encoding = decoded_xml(package.read(name), f"{context.name} ({name})")
+            tokens = xml_tokens(text, f"{context.name} ({name})", translator.checked)
+            readers[name] = self.reader(tokens, keeps), text, encoding
         texts = [parts for reader, _, _ in readers.values() for parts in (reader.parts, *reader.nested.texts)]
         outputs = iter(translator.documents(texts))
         changed = {}
@@ -150,6 +210,16 @@ class PackedFormat(FileFormat):
         package = self._package(data, name, READS)
         main = min(self._mains(package))
         return package.beginning(main, SAMPLE).decode("utf-8", "ignore")
+
+    def _with_text(self, package: ZipPackage, document: str) -> list[str]:
+        """The parts with text, by their names or by their content types: other programs use other names."""
+        types = _content_types(package, document) if self.types else {}
+        return [
+            name
+            for name in package.names
+            if re.fullmatch(f"(?:{self.main})|(?:{self.others})", name)
+            or (name in types and re.fullmatch(self.types, types[name]))
+        ]
 
     def _mains(self, package: ZipPackage) -> list[str]:
         return [name for name in package.names if re.fullmatch(self.main, name)]
