@@ -156,6 +156,8 @@ def test_strings_of_json_are_translated_where_they_are() -> None:
 
 
 def test_json_keeps_letters_slashes_and_line_ends_as_they_are_written() -> None:
+    arb = '{"@@locale": "en_US", "a": "b", "@a": {"description": "c"}}'
+    assert translated("a.arb", arb).decode() == arb.replace("en_US", "de").replace('"b"', '"B"')
     assert translated("a.arb", '{"ä":"größe",\r\n\t"b":"Mit Ü"}').decode() == '{"ä":"GRÖSSE",\r\n\t"b":"MIT Ü"}'
     assert translated("a.json", r'["a\/b und \"x\""]').decode() == r'["A\/B UND \"X\""]'
 

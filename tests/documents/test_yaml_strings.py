@@ -46,6 +46,7 @@ def test_strings_are_translated_in_their_style() -> None:
         expected = expected.replace(before, after.replace("'@'", '"HELLO %{name}, YOU" '))
     done = translated("a.yaml", TEXT).decode()
     assert done == expected
+    assert translated("a.yml", "en-US:\n  a: b\n").decode() == "de:\n  a: B\n"
     assert translated("a.yml", TEXT.replace("en:\n", "de:\n"), str).decode() == TEXT.replace("en:\n", "de:\n")
     without_tags = done.replace("!ruby/object:A ", "")
     assert yaml.safe_load(without_tags)["de"]["folded"] == "ONE LINE AND ANOTHER\nSECOND PARAGRAPH"

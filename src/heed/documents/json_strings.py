@@ -1,8 +1,8 @@
 """JSON of strings, as programs keep their messages: i18next, Chrome's `messages.json`, Flutter's ARB, and the like.
 
-Every string that is a value or an element is translated, except those that are one word with a digit or a sign in it
-(`btn_ok`, `img/a.png`, `#ff0000`), what describes a message and is not shown (`@key` of ARB, `description` and
-`placeholders` next to `message`), and strings that are not Unicode text. Keys stay, plural suffixes such as `_one` too.
+Every string that is a value or an element is translated, except codes (`codes.py`), what describes a message and is not
+shown (`@key` of ARB, `description` and `placeholders` next to `message`), and strings that are not Unicode text. Keys
+stay, plural suffixes such as `_one` too. `@@locale` of ARB becomes the target language.
 
 Strings are replaced where they are in the text, so that all else stays byte by byte: order, indentation, numbers,
 duplicate keys. The standard library reads the file first and refuses what is not JSON.
@@ -21,8 +21,11 @@ from heed.documents.codes import has_words
 from heed.documents.file_format import FileContext, TextFormat
 from heed.documents.messages import translate_messages
 from heed.documents.text_translator import TextTranslator
+from heed.text.language.codes import same_tag
 
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]:,]')
+_LANGUAGE = "@@locale"
+"""The key of ARB that names the language of the file."""
 _NOT_SHOWN = ("description", "placeholders")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -62,13 +65,17 @@ def translate_json(text: str, translator: TextTranslator, context: FileContext) 
         parse_json(text)
     except ValueError as error:
         raise DataError(f"{context.name}: not JSON ({error}).") from error
-    values = [each for each in translator.checked(_values(text)) if _is_text(each.value)]
-    strings = [each for each in values if each.around.is_shown(each.key)]
+    values = [*translator.checked(_values(text))]
+    strings = [each for each in values if _is_text(each.value) and each.around.is_shown(each.key)]
+    sides = context.sides
+    named = sides.src_lang and sides.tgt_lang
+    languages = [each for each in values if named and each.key == _LANGUAGE and same_tag(sides.src_lang, each.value)]
     outputs = translate_messages([each.value for each in strings], translator)
+    edits = [*zip(strings, outputs, strict=True), *((each, sides.tgt_lang) for each in languages)]
     is_ascii = "\\u" in text and text.isascii()
     has_slashes = "\\/" in text
     out, done = [], 0
-    for each, output in zip(strings, outputs, strict=True):
+    for each, output in sorted(edits, key=lambda edit: edit[0].begin):
         if output != each.value:
             written = json.dumps(output, ensure_ascii=is_ascii)
             out += [text[done : each.begin], written.replace("/", "\\/") if has_slashes else written]

@@ -64,7 +64,7 @@ def translate_yaml(text: str, translator: TextTranslator, context: FileContext) 
         if output != each.value
     ]
     sides = context.sides
-    if len(tops) == 1 and sides.src_lang and sides.tgt_lang and same_tag(tops[0].value, sides.src_lang):
+    if len(tops) == 1 and sides.src_lang and sides.tgt_lang and same_tag(sides.src_lang, tops[0].value):
         edits.insert(0, (tops[0].begin, tops[0].end, json.dumps(sides.tgt_lang) if tops[0].style else sides.tgt_lang))
     context.notify(f"{len(strings):,} strings")
     out, done = [], 0
