@@ -9,6 +9,7 @@ from __future__ import annotations
 import html
 
 from heed.documents.file_format import FileContext, TextFormat
+from heed.documents.html_encoding import encoding_of
 from heed.documents.html_spans import parse
 from heed.documents.html_tokens import HtmlToken
 from heed.documents.nested_texts import NestedTexts
@@ -26,7 +27,7 @@ def translate_html(text: str, translator: TextTranslator, context: FileContext) 
     return attributes.nested.translated([parts], translator)[0]
 
 
-HTML = TextFormat(is_markup=True, write=translate_html)
+HTML = TextFormat(is_markup=True, write=translate_html, declared=encoding_of)
 
 
 class _Attributes:
