@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 
 import pytest
-from loud import Each, translated
+from loud import STEP, Each, translated
 
 from heed.core.errors import DataError, UsageError
 from heed.documents.file_format import FileContext
@@ -118,6 +118,20 @@ def test_html_of_another_kind_is_read_as_browsers_read_it() -> None:
     assert translated("a.html", wide.encode("utf-16-le")) == wide.replace("ä dog", "Ä DOG").encode("utf-16-le")
     with pytest.raises(DataError, match="not valid UTF-8"):
         translated("a.html", "<p>ä</p>".encode("latin-1"))
+
+
+def test_html_in_another_language_stays_and_translated_elements_get_the_new_language() -> None:
+    page = (
+        '<html lang="en-GB" xml:lang="en"><p lang="en" title="a">A dog</p><p lang="fr" title="b">Un chien</p>'
+        '<a lang="de" title="c">Ein <b>Hund</b></a> dog <span lang="en-US">cat</span><img lang="fr" alt="d"></html>'
+    )
+    done = (
+        '<html lang="de" xml:lang="de"><p lang="de" title="A">A DOG</p><p lang="fr" title="b">Un chien</p>'
+        '<a lang="de" title="c">Ein <b>Hund</b></a> DOG <span lang="de">CAT</span><img lang="fr" alt="d"></html>'
+    )
+    assert translated("a.html", page).decode() == done
+    text = TextTranslator(Each(str.upper), [STEP], TranslateOptions())
+    assert text.html('<p lang="en">a</p><p lang="fr">b</p>').text == '<p lang="en">A</p><p lang="fr">b</p>'
 
 
 SUBTITLES = """1

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from to_itself import to_itself
 
+from heed.documents.html_language import SourceLanguage
 from heed.documents.html_spans import parse, spoken_text
 from heed.documents.html_tokens import html_tokens
 from heed.documents.spans import Span
@@ -119,9 +120,39 @@ def test_reading_stops_when_its_check_raises() -> None:
         parse("<b>a</b>" * 1000, lambda: next(left) and None)
 
 
+@pytest.mark.parametrize(
+    ("text", "given"),
+    [
+        ('<p lang="en-GB">A dog</p><p lang=fr>Un chien</p><p>A cat</p>', ["A dog", "A cat"]),
+        ('<blockquote lang="de"><p>Ein <b>Mann</b>.</p><p lang="en">No</p></blockquote><p>A cat', ["A cat"]),
+        ('A man says <q xml:lang="fr">un <i>chien</i></q> here.', ["A man says here."]),
+        ("<ul><li lang=fr>Un <b>a<li>A dog<li lang=de>Ein <ul><li>b</li></ul><li>A cat</ul>", ["A dog", "A cat"]),
+        ("<div><p lang=fr>Un</b></div>A dog<p lang=de>Ein<h1>A cat</h1>", ["A dog", "A cat"]),
+        ("<p>A dog <span lang=fr>un <i>a</p>A cat", ["A dog", "A cat"]),
+        ("<div lang=fr>Un<p>a<p>b</p></span></div>A dog", ["A dog"]),
+        ('<table><tr><td lang="ja">a<td>A dog</table>', ["A dog"]),
+        ('<p lang="">A dog</p><p lang="und">A cat</p><p lang="{{ x }}">A cow</p>', ["A dog", "A cat", "A cow"]),
+        ('<html lang="fr"><body lang="fr"><p>A dog<p lang="fr">Un', ["A dog"]),
+        ('<img lang="fr" alt="Un">A dog<p lang="eng">A cat', ["A dog", "A cat"]),
+    ],
+)
+def test_elements_in_other_languages_stay(text: str, given: list[str]) -> None:
+    spans = [part.plain for part in parse(text, language=SourceLanguage("en")) if isinstance(part, Span)]
+    assert [" ".join(plain.split()) for plain in spans if plain] == given
+    assert to_itself(parse(text, language=SourceLanguage("en"))) == text
+
+
+def test_without_a_known_model_the_language_is_that_of_the_page() -> None:
+    inner = '<p lang="en">A dog</p><p lang="fr">Un chien</p>'
+    assert sentences(f'<html lang="fr">{inner}') == ["Un chien"]
+    assert sentences(inner) == ["A dog", "Un chien"]
+    assert [part.plain for part in parse('<p lang="nb">a', language=SourceLanguage("no")) if isinstance(part, Span)]
+
+
 NASTY = (
     "<b> </b> ", "<img> ", "<svg>a</svg> ", "<![x ", "&amp; ", "<b>", "<a ", "<a<a", "<!--", "<![CDATA[", "</", "<?",
     '<a b="', "<a b='\" c=\"'", "<code><b></i>", "<script></", "<", " ", "<![if ", "<!-- x -->", "<a =",
+    "<p translate=no><b>", "<li translate=no><ul><li>", "<p translate=no></div>",
 )  # fmt: skip
 """Texts that quadratic readers of HTML choke on when they are repeated."""
 
