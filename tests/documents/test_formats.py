@@ -134,6 +134,18 @@ def test_html_in_another_language_stays_and_translated_elements_get_the_new_lang
     assert text.html('<p lang="en">a</p><p lang="fr">b</p>').text == '<p lang="en">A</p><p lang="fr">b</p>'
 
 
+def test_html_keeps_tags_of_templates_in_texts_of_attributes() -> None:
+    page = (
+        '<p title="{{ _("a") }} b &amp; {% if x %}c{% endif %}" lang="{{ lang }}">{{ d }} e</p><img alt="{{ f }}">'
+        "<img alt={{f}}g><a {% if x %}title='h'{% endif %}>i"
+    )
+    done = (
+        '<p title="{{ _("a") }} B &amp; {% if x %}C{% endif %}" lang="{{ lang }}">{{ d }} E</p><img alt="{{ f }}">'
+        "<img alt={{f}}g><a {% if x %}title='H'{% endif %}>I"
+    )
+    assert translated("a.html", page).decode() == done
+
+
 SUBTITLES = """1
 00:00:01,000 --> 00:00:02,500
 - hello.

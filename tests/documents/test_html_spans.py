@@ -45,6 +45,11 @@ def sentences(text: str) -> list[str]:
         "</p></b>stray",
         "<p>Hi</p><style>p{}",
         "<p>a</p><![CDATA[x > y]]><p>b</p>",
+        "{% if a < b and b > c %}<p>One {{ user.name }} two {{ x|f('>') }}.</p>{% endif %}",
+        "{# <p>Not read</p> #}\n{%- for x in y -%}\n\n  {{ x }}\n\n{% endfor %}\n One\n{{{ raw }}}\n",
+        "<p {% if a > b %}class='x'{% endif %} title={{ t }}>One {% if x %}two{% else %}three{% endif %} four.</p>",
+        '<a href="{{ url("a>b") }}" {{ attrs }}>One</a> <% if x > 1 %> two <%= y %> <?= $a->b ?> three.',
+        "<?php if ($a > 1): ?><b>One</b><?php endif; ?> {{ open and {% closed",
         "<!--[if IE]><p>x</p><![endif]--><![if !IE]>One<![endif]>",
     ],
 )
@@ -58,6 +63,22 @@ def test_only_text_is_given_to_the_model() -> None:
         "<p translate='no'>No</p><p>Five &amp; six&nbsp;&#55; <code>no</code> seven.</p>"
     )
     assert sentences(text) == ["A title", "One two three.", "Four.", "Cell", "Five & six\u00a07 seven."]
+
+
+@pytest.mark.parametrize(
+    ("text", "given"),
+    [
+        ("{% if user %}<p>Hi {{ user.name }}, hello.</p>{% endif %}", ["Hi , hello."]),
+        ("One {% if x %}two{% endif %} three.\n{% if y %}\nFour\n{{ five }}\nsix", ["One two three.", "Four", "six"]),
+        ("{# no #}One <%= no > 1 %>two<? three", ["One two<? three"]),
+        ('<a {% if x > 1 %}b=\'c>\'{% endif %} d="{{ e("f>g") }}">One</a>', ["One"]),
+        ("<a {{ x>y }}", ["<a "]),
+        ('<a b="{{">One</a> }}', ["One }}"]),
+        ("{{ <p>One</p> {{ two }}", ["{{", "One"]),
+    ],
+)
+def test_tags_of_templates_are_not_given_to_the_model(text: str, given: list[str]) -> None:
+    assert [" ".join(sentence.split()) for sentence in sentences(text)] == [" ".join(each.split()) for each in given]
 
 
 def test_entities_that_mean_markup_stay_text() -> None:
@@ -89,12 +110,12 @@ def test_the_spoken_text_is_without_markup() -> None:
     assert spoken_text("<style>p { color: red }</style><p>Hallo &amp; <b>du</b></p><td>x</td>") == "Hallo & du\nx"
 
 
-@given(st.text("<>/ab&;!-\"'= \npi#[]", max_size=60))
+@given(st.text("<>/ab&;!-\"'= \npi#[]{}%?", max_size=60))
 def test_any_malformed_html_can_be_read(text: str) -> None:
     unchanged(text)
 
 
-@given(st.text("<>/ab&;!-\"'= \npi#[]", max_size=60))
+@given(st.text("<>/ab&;!-\"'= \npi#[]{}%?", max_size=60))
 def test_the_tokens_of_any_text_are_the_text(text: str) -> None:
     assert "".join(token.text for token in html_tokens(text)) == text
 
@@ -152,6 +173,7 @@ def test_without_a_known_model_the_language_is_that_of_the_page() -> None:
 NASTY = (
     "<b> </b> ", "<img> ", "<svg>a</svg> ", "<![x ", "&amp; ", "<b>", "<a ", "<a<a", "<!--", "<![CDATA[", "</", "<?",
     '<a b="', "<a b='\" c=\"'", "<code><b></i>", "<script></", "<", " ", "<![if ", "<!-- x -->", "<a =",
+    "{{", "{{ }} ", "{%", "{% a", "{#", "<%", "<?php ", "<a {{", '<a b="{{"}}', "<a b='{%\" ", " {{a}}\n", "{{{",
     "<p translate=no><b>", "<li translate=no><ul><li>", "<p translate=no></div>",
 )  # fmt: skip
 """Texts that quadratic readers of HTML choke on when they are repeated."""

@@ -15,7 +15,8 @@ from heed.documents.html_language import SourceLanguage
 from heed.documents.html_spans import parse
 from heed.documents.html_tokens import HtmlToken
 from heed.documents.nested_texts import NestedTexts
-from heed.documents.spans import Span, escape
+from heed.documents.spans import PartsBuilder, escape
+from heed.documents.templates import TEMPLATE
 from heed.documents.text_translator import TextTranslator
 
 _TEXTS = ("alt", "title", "placeholder", "aria-label")
@@ -46,21 +47,30 @@ class _Attributes:
         values = token.attributes()
         if self._target and (token.tag == "html" or self._language.is_declared_by(token.tag, values)):
             token = self._with_language(token, values)
-        names = [name for name in _TEXTS if values.get(name, "").strip()]
+        names = [name for name in _TEXTS if TEMPLATE.sub("", values.get(name, "")).strip()]
         if token.tag == "meta" and values.get("name", values.get("property", "")).lower() in _DESCRIPTIONS:
             names = ["content"]
         text = token.text
         places = sorted((place, name) for name in names if (place := token.place_of(name)))
         for (begin, end), name in reversed(places):
-            text = text[:begin] + self._quoted(text[begin:end], html.unescape(values[name])) + text[end:]
+            text = text[:begin] + self._quoted(text[begin:end], values[name]) + text[end:]
         return text
 
     def _quoted(self, written: str, value: str) -> str:
-        """A text in quotes, those that it has or new ones."""
+        """A text in quotes, those that it has or new ones. A template's tag would need the right new ones."""
+        if written[0] not in "\"'" and TEMPLATE.search(value):
+            return written
         quote = written[0] if written[0] in "\"'" else '"'
         entity = {'"': "&quot;", "'": "&#39;"}[quote]
-        span = Span(value, escape=lambda text: escape(text).replace(quote, entity))
-        return quote + self.nested.mark([span]) + quote
+        builder = PartsBuilder(keeps_space=True, escape=lambda text: escape(text).replace(quote, entity))
+        done = 0
+        for template in TEMPLATE.finditer(value):
+            builder.add_text(html.unescape(value[done : template.start()]))
+            builder.single_tag(template[0])
+            done = template.end()
+        builder.add_text(html.unescape(value[done:]))
+        builder.add_markup("")
+        return quote + self.nested.mark(builder.parts()) + quote
 
     def _with_language(self, token: HtmlToken, values: dict[str, str]) -> HtmlToken:
         """A tag that declares the target language."""

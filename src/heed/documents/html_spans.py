@@ -1,7 +1,7 @@
 """HTML as spans to translate and the markup between them.
 
 Phrasing elements (b, a, span, ...) stay inside a span as inline tags; all others separate spans. Code, and elements
-with `translate="no"`, with the class `notranslate` or in another language, stay as they are.
+with `translate="no"`, with the class `notranslate` or in another language, stay as they are. So do tags of templates.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from dataclasses import replace
 from heed.documents.html_language import SourceLanguage
 from heed.documents.html_tokens import HtmlToken, html_tokens
 from heed.documents.spans import Part, PartsBuilder, Span
+from heed.documents.templates import OUTPUTS
 
 
 def _names(text: str) -> frozenset[str]:
@@ -71,6 +72,8 @@ class _Reader:
             self._start_tag(token)
         elif token.kind == "close":
             self._end_tag(token)
+        elif token.kind == "template":
+            self._template(token)
         elif token.kind == "aside" and self._parts.is_inside:  # it does not separate spans
             self._parts.single_tag(token.text)
         else:
@@ -85,6 +88,14 @@ class _Reader:
         """Markup that ends a span."""
         self._open = []
         self._parts.add_markup(text)
+
+    def _template(self, token: HtmlToken) -> None:
+        """A template's tag. One with its lines to itself separates spans, as does one that only controls others."""
+        is_inside = self._parts.is_inside
+        if (token.is_line and not self._open) or not (is_inside or token.text.startswith(OUTPUTS)):
+            self._markup(token.text)
+        else:
+            self._parts.single_tag(token.text)
 
     def _start_tag(self, token: HtmlToken) -> None:
         is_single = token.tag in _VOID or token.is_empty
