@@ -94,20 +94,23 @@ def _formula(state: StateBlock, start: int, end: int, silent: bool) -> bool:
         opening, closing = text[:2], {"$$": "$$", "\\[": "\\]"}[text[:2]]
     else:
         return False
-    last = _end_of_formula(state, start, end, text[len(opening) :], closing)
+    last = _end_of_formula(state, start, end, opening, closing)
     if not last:
         return False
     return silent or _push_kept(state, start, last)
 
 
-def _end_of_formula(state: StateBlock, start: int, end: int, text: str, closing: str) -> int:
-    """The line after a formula, given the rest of its first line; 0 if it does not end, or has text behind its end."""
+def _end_of_formula(state: StateBlock, start: int, end: int, opening: str, closing: str) -> int:
+    """The line after a formula; 0 if it does not end before another one begins, or has text behind its end."""
+    text = _line(state, start)[len(opening) :]
     is_bare = not text
     formula = ""
     for number in range(start, min(end, start + MOST_LINES)):
         if number > start:
             text = _line(state, number)
             if (not text and not is_bare) or (text and state.sCount[number] < state.blkIndent):
+                return 0
+            if opening != closing and text.startswith(opening):
                 return 0
         before, found, after = text.partition(closing)
         formula += before
