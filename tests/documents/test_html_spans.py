@@ -70,6 +70,7 @@ def test_only_text_is_given_to_the_model() -> None:
     [
         ("{% if user %}<p>Hi {{ user.name }}, hello.</p>{% endif %}", ["Hi , hello."]),
         ("One {% if x %}two{% endif %} three.\n{% if y %}\nFour\n{{ five }}\nsix", ["One two three.", "Four", "six"]),
+        ("A {% if x %}one{% else %}two{% endif %} dog.<% } else { %>Six", ["A one", "two dog.", "Six"]),
         ("{# no #}One <%= no > 1 %>two<? three", ["One two<? three"]),
         ('<a {% if x > 1 %}b=\'c>\'{% endif %} d="{{ e("f>g") }}">One</a>', ["One"]),
         ("<a {{ x>y }}", ["<a "]),

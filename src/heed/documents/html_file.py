@@ -25,7 +25,7 @@ _DESCRIPTIONS = ("description", "og:title", "og:description", "twitter:title", "
 
 def translate_html(text: str, translator: TextTranslator, context: FileContext) -> str:
     """The translated page."""
-    language = SourceLanguage(translator.src_lang)
+    language = SourceLanguage(context.sides.src_lang)
     attributes = _Attributes(language, context.sides.tgt_lang)
     parts = parse(text.replace("\0", "\ufffd"), translator.searcher.check, attributes.written, language)
     return attributes.nested.translated([parts], translator)[0]

@@ -14,7 +14,7 @@ from dataclasses import replace
 from heed.documents.html_language import SourceLanguage
 from heed.documents.html_tokens import HtmlToken, html_tokens
 from heed.documents.spans import Part, PartsBuilder, Span
-from heed.documents.templates import OUTPUTS
+from heed.documents.templates import BRANCH, OUTPUTS
 
 
 def _names(text: str) -> frozenset[str]:
@@ -91,8 +91,8 @@ class _Reader:
 
     def _template(self, token: HtmlToken) -> None:
         """A template's tag. One with its lines to itself separates spans, as does one that only controls others."""
-        is_inside = self._parts.is_inside
-        if (token.is_line and not self._open) or not (is_inside or token.text.startswith(OUTPUTS)):
+        stands_alone = not self._parts.is_inside and not token.text.startswith(OUTPUTS)
+        if stands_alone or (token.is_line and not self._open) or BRANCH.match(token.text):
             self._markup(token.text)
         else:
             self._parts.single_tag(token.text)

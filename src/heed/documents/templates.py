@@ -22,3 +22,7 @@ IN_TAG = (
 TEMPLATE = re.compile(f"{BRACES}|{COMMENTS}|{ANGLES}")
 OUTPUTS = ("{{", "<%=", "<?=")
 """Beginnings of those that stand for a text."""
+BRANCH = re.compile(
+    r"(?:\{%[-+~]?|\{\{~?|<%-?|<\?php)\s*\}?\s*(?:else|elif|elsif|elseif|when|case|empty|plural|pluralize)\b"
+)
+"""Between two texts of which one is shown."""
