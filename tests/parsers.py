@@ -243,7 +243,10 @@ ROWS = [
 ]
 TABS = [(b"", b"a\tb\n", b""), (b"", b"a\t", b""), (b"", b"\t\n", b""), (b"en\tde\n", b"a\t\n", b"")]
 TEXT = [(b"", b"A dog. ", b""), (b"", b"a\n\n", b""), (b"", b"a", b""), (b"", b". ", b""), (b"", b'"Mr. ', b"")]
-HTML = [(b"", part, b"") for part in (b"<b> </b> ", b"<a ", b"<!--", b"<p>a <i>b</i></p>", b"&amp;", b"<code><b></i>")]
+HTML = [(b"", part, b"") for part in (
+    b"<b> </b> ", b"<a ", b"<!--", b"<p>a <i>b</i></p>", b"&amp;", b"<code><b></i>", b"<p lang=fr>", b"{{ a }} ", b"{%",
+    b"<a b={{ c }} ", b"<meta charset=a>",
+)]  # fmt: skip
 SUBTITLES = [
     (b"", b"1\n00:00:01,000 --> 00:00:02,000\nA dog.\n\n", b""), (b"", b"1\n00:00:01,000 --> 00:00:02,000\n\n", b""),
     (b"", b"00:00:01,000 --> ", b""), (b"1\n00:00:01,000 --> 00:00:02,000\n", b"a <i>b</i>\n", b""), (b"", b"1\n", b""),
@@ -251,7 +254,8 @@ SUBTITLES = [
 MARKDOWN = [(b"", part, b"") for part in (
     b"A *b* `c` [d](e) dog.\n\n", b"> ", b"- a\n ", b"*a ", b"**a_", b"[a](", b"![", b"`a", b"<a ",
     b"|a", b"[a]: b\n", b"a  \n", b"a\n", b"```\n", b"&amp;", b"\\", b"<!-- ", b"| a | b |\n", b"]", b"[a]",
-    b"1. a\n", b"    ",
+    b"1. a\n", b"    ", b"$a", b"$a$ ", b"$$\n", b"\\[\na\n", b":::note a\n", b"!!! a\n    ", b": a\n", b"==a",
+    b"{.a} ",
 )]  # fmt: skip
 CATALOGUE = [
     (b"", b'msgid "a"\nmsgstr ""\n\n', b""), (b'msgid "a"\nmsgstr ""\n', b'"a"\n', b""), (b"", b"#, fuzzy\n", b""),

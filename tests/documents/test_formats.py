@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 
 import pytest
-from loud import Each, translated
+from loud import STEP, Each, translated
 
 from heed.core.errors import DataError, UsageError
 from heed.documents.file_format import FileContext
@@ -66,6 +66,84 @@ def test_utf_16_without_a_mark_is_recognised_by_its_zeros() -> None:
 def test_a_file_translated_into_its_own_language_is_unchanged() -> None:
     nowhere = TextTranslator(Each(str.upper), [], TranslateOptions())
     assert translate_file(b"<tmx/>", nowhere, FileContext("m.tmx", Sides("de", "de"))) == b"<tmx/>"
+
+
+@pytest.mark.parametrize(
+    ("charset", "encoding"),
+    [
+        ('charset="iso-8859-1"', "cp1252"),
+        ("charset=US-ASCII", "cp1252"),
+        ('charset="windows-1252"', "cp1252"),
+        ('http-equiv="Content-Type" content="text/html; charset=ISO-8859-2"', "iso8859-2"),
+        ("charset=iso-8859-9", "cp1254"),
+        ("charset=utf-8", "utf-8"),
+        ("charset=unknown", "utf-8"),
+        ("charset=utf-16", "utf-8"),
+        ("charset=utf-7", "utf-8"),
+        ('name="charset"', "utf-8"),
+    ],
+)
+def test_html_keeps_the_encoding_that_it_declares(charset: str, encoding: str) -> None:
+    page = f"<html><head><!-- <meta charset=koi8-r> --><meta {charset}></head><p>ein ö</p>"
+    done = translated("a.html", page.encode(encoding), sides=Sides("en", ""))
+    assert done == page.replace("ein ö", "EIN Ö").encode(encoding)
+
+
+def test_html_writes_characters_that_its_encoding_lacks_by_number() -> None:
+    page = '<html><head><meta charset="iso-8859-1"></head><body><p>a &#8364; dog</p><img alt="a"></body></html>'
+    done = translated("a.html", page, lambda text: f"{text} ä Ł –", sides=Sides("en", ""))
+    assert done.decode("cp1252") == page.replace("dog", "dog ä &#321; –").replace('"a"', '"a ä &#321; –"').replace(
+        "&#8364;", "€"
+    )
+
+
+@pytest.mark.parametrize(
+    ("start", "page"),
+    [
+        (codecs.BOM_UTF8, "<meta charset=iso-8859-1><p>ä dog</p>"),
+        (b"", "<meta charset=iso-8859-1><p>ä dog</p>"),  # whatever it declares
+        (b"", "<p>ä dog</p><body><meta charset=iso-8859-1>"),
+    ],
+)
+def test_html_in_utf_8_stays_utf_8(start: bytes, page: str) -> None:
+    assert translated("a.html", start + page.encode()) == start + page.replace("ä dog", "Ä DOG").encode()
+
+
+def test_html_of_another_kind_is_read_as_browsers_read_it() -> None:
+    xml = '<?xml version="1.0" encoding="iso-8859-2"?><p>č</p>'
+    assert translated("a.html", xml.encode("iso8859-2")) == xml.replace("č", "Č").encode("iso8859-2")
+    late = f"<style>{' ' * 2000}</style><meta charset=shift_jis><p>日本 a</p>"
+    assert translated("a.html", late.encode("cp932")) == late.replace("日本 a", "日本 A").encode("cp932")
+    wide = "<meta charset=iso-8859-1><p>ä dog</p>"
+    assert translated("a.html", wide.encode("utf-16-le")) == wide.replace("ä dog", "Ä DOG").encode("utf-16-le")
+    with pytest.raises(DataError, match="not valid UTF-8"):
+        translated("a.html", "<p>ä</p>".encode("latin-1"))
+
+
+def test_html_in_another_language_stays_and_translated_elements_get_the_new_language() -> None:
+    page = (
+        '<html lang="en-GB" xml:lang="en"><p lang="en" title="a">A dog</p><p lang="fr" title="b">Un chien</p>'
+        '<a lang="de" title="c">Ein <b>Hund</b></a> dog <span lang="en-US">cat</span><img lang="fr" alt="d"></html>'
+    )
+    done = (
+        '<html lang="de" xml:lang="de"><p lang="de" title="A">A DOG</p><p lang="fr" title="b">Un chien</p>'
+        '<a lang="de" title="c">Ein <b>Hund</b></a> DOG <span lang="de">CAT</span><img lang="fr" alt="d"></html>'
+    )
+    assert translated("a.html", page).decode() == done
+    text = TextTranslator(Each(str.upper), [STEP], TranslateOptions())
+    assert text.html('<p lang="en">a</p><p lang="fr">b</p>').text == '<p lang="en">A</p><p lang="fr">b</p>'
+
+
+def test_html_keeps_tags_of_templates_in_texts_of_attributes() -> None:
+    page = (
+        '<p title="{{ _("a") }} b &amp; {% if x %}c{% endif %}" lang="{{ lang }}">{{ d }} e</p><img alt="{{ f }}">'
+        "<img alt={{f}}g><a {% if x %}title='h'{% endif %}>i"
+    )
+    done = (
+        '<p title="{{ _("a") }} B &amp; {% if x %}C{% endif %}" lang="{{ lang }}">{{ d }} E</p><img alt="{{ f }}">'
+        "<img alt={{f}}g><a {% if x %}title='H'{% endif %}>I"
+    )
+    assert translated("a.html", page).decode() == done
 
 
 SUBTITLES = """1

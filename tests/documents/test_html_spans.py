@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from to_itself import to_itself
 
+from heed.documents.html_language import SourceLanguage
 from heed.documents.html_spans import parse, spoken_text
 from heed.documents.html_tokens import html_tokens
 from heed.documents.spans import Span
@@ -44,6 +45,11 @@ def sentences(text: str) -> list[str]:
         "</p></b>stray",
         "<p>Hi</p><style>p{}",
         "<p>a</p><![CDATA[x > y]]><p>b</p>",
+        "{% if a < b and b > c %}<p>One {{ user.name }} two {{ x|f('>') }}.</p>{% endif %}",
+        "{# <p>Not read</p> #}\n{%- for x in y -%}\n\n  {{ x }}\n\n{% endfor %}\n One\n{{{ raw }}}\n",
+        "<p {% if a > b %}class='x'{% endif %} title={{ t }}>One {% if x %}two{% else %}three{% endif %} four.</p>",
+        '<a href="{{ url("a>b") }}" {{ attrs }}>One</a> <% if x > 1 %> two <%= y %> <?= $a->b ?> three.',
+        "<?php if ($a > 1): ?><b>One</b><?php endif; ?> {{ open and {% closed",
         "<!--[if IE]><p>x</p><![endif]--><![if !IE]>One<![endif]>",
     ],
 )
@@ -57,6 +63,23 @@ def test_only_text_is_given_to_the_model() -> None:
         "<p translate='no'>No</p><p>Five &amp; six&nbsp;&#55; <code>no</code> seven.</p>"
     )
     assert sentences(text) == ["A title", "One two three.", "Four.", "Cell", "Five & six\u00a07 seven."]
+
+
+@pytest.mark.parametrize(
+    ("text", "given"),
+    [
+        ("{% if user %}<p>Hi {{ user.name }}, hello.</p>{% endif %}", ["Hi , hello."]),
+        ("One {% if x %}two{% endif %} three.\n{% if y %}\nFour\n{{ five }}\nsix", ["One two three.", "Four", "six"]),
+        ("A {% if x %}one{% else %}two{% endif %} dog.<% } else { %>Six", ["A one", "two dog.", "Six"]),
+        ("{# no #}One <%= no > 1 %>two<? three", ["One two<? three"]),
+        ('<a {% if x > 1 %}b=\'c>\'{% endif %} d="{{ e("f>g") }}">One</a>', ["One"]),
+        ("<a {{ x>y }}", ["<a "]),
+        ('<a b="{{">One</a> }}', ["One }}"]),
+        ("{{ <p>One</p> {{ two }}", ["{{", "One"]),
+    ],
+)
+def test_tags_of_templates_are_not_given_to_the_model(text: str, given: list[str]) -> None:
+    assert [" ".join(sentence.split()) for sentence in sentences(text)] == [" ".join(each.split()) for each in given]
 
 
 def test_entities_that_mean_markup_stay_text() -> None:
@@ -88,12 +111,12 @@ def test_the_spoken_text_is_without_markup() -> None:
     assert spoken_text("<style>p { color: red }</style><p>Hallo &amp; <b>du</b></p><td>x</td>") == "Hallo & du\nx"
 
 
-@given(st.text("<>/ab&;!-\"'= \npi#[]", max_size=60))
+@given(st.text("<>/ab&;!-\"'= \npi#[]{}%?", max_size=60))
 def test_any_malformed_html_can_be_read(text: str) -> None:
     unchanged(text)
 
 
-@given(st.text("<>/ab&;!-\"'= \npi#[]", max_size=60))
+@given(st.text("<>/ab&;!-\"'= \npi#[]{}%?", max_size=60))
 def test_the_tokens_of_any_text_are_the_text(text: str) -> None:
     assert "".join(token.text for token in html_tokens(text)) == text
 
@@ -119,9 +142,40 @@ def test_reading_stops_when_its_check_raises() -> None:
         parse("<b>a</b>" * 1000, lambda: next(left) and None)
 
 
+@pytest.mark.parametrize(
+    ("text", "given"),
+    [
+        ('<p lang="en-GB">A dog</p><p lang=fr>Un chien</p><p>A cat</p>', ["A dog", "A cat"]),
+        ('<blockquote lang="de"><p>Ein <b>Mann</b>.</p><p lang="en">No</p></blockquote><p>A cat', ["A cat"]),
+        ('A man says <q xml:lang="fr">un <i>chien</i></q> here.', ["A man says here."]),
+        ("<ul><li lang=fr>Un <b>a<li>A dog<li lang=de>Ein <ul><li>b</li></ul><li>A cat</ul>", ["A dog", "A cat"]),
+        ("<div><p lang=fr>Un</b></div>A dog<p lang=de>Ein<h1>A cat</h1>", ["A dog", "A cat"]),
+        ("<p>A dog <span lang=fr>un <i>a</p>A cat", ["A dog", "A cat"]),
+        ("<div lang=fr>Un<p>a<p>b</p></span></div>A dog", ["A dog"]),
+        ('<table><tr><td lang="ja">a<td>A dog</table>', ["A dog"]),
+        ('<p lang="">A dog</p><p lang="und">A cat</p><p lang="{{ x }}">A cow</p>', ["A dog", "A cat", "A cow"]),
+        ('<html lang="fr"><body lang="fr"><p>A dog<p lang="fr">Un', ["A dog"]),
+        ('<img lang="fr" alt="Un">A dog<p lang="eng">A cat', ["A dog", "A cat"]),
+    ],
+)
+def test_elements_in_other_languages_stay(text: str, given: list[str]) -> None:
+    spans = [part.plain for part in parse(text, language=SourceLanguage("en")) if isinstance(part, Span)]
+    assert [" ".join(plain.split()) for plain in spans if plain] == given
+    assert to_itself(parse(text, language=SourceLanguage("en"))) == text
+
+
+def test_without_a_known_model_the_language_is_that_of_the_page() -> None:
+    inner = '<p lang="en">A dog</p><p lang="fr">Un chien</p>'
+    assert sentences(f'<html lang="fr">{inner}') == ["Un chien"]
+    assert sentences(inner) == ["A dog", "Un chien"]
+    assert [part.plain for part in parse('<p lang="nb">a', language=SourceLanguage("no")) if isinstance(part, Span)]
+
+
 NASTY = (
     "<b> </b> ", "<img> ", "<svg>a</svg> ", "<![x ", "&amp; ", "<b>", "<a ", "<a<a", "<!--", "<![CDATA[", "</", "<?",
     '<a b="', "<a b='\" c=\"'", "<code><b></i>", "<script></", "<", " ", "<![if ", "<!-- x -->", "<a =",
+    "{{", "{{ }} ", "{%", "{% a", "{#", "<%", "<?php ", "<a {{", '<a b="{{"}}', "<a b='{%\" ", " {{a}}\n", "{{{",
+    "<p translate=no><b>", "<li translate=no><ul><li>", "<p translate=no></div>",
 )  # fmt: skip
 """Texts that quadratic readers of HTML choke on when they are repeated."""
 

@@ -100,7 +100,129 @@ def test_the_model_gets_words(text: str, expected: list[str]) -> None:
     assert [" ".join(line.split()) for line in given("a.md", text)] == [" ".join(line.split()) for line in expected]
 
 
-@each(st.text("*_`[]()<>!#-|\\&; \nab1.~:", max_size=60))
+DIALECTS = """Left: $a^2 + b_c$ and \\(x_1\\), $$y$$ and \\[z=1\\], "costs $5 and $10" (US$ 3).
+
+Escaped: \\(see here\\) \\[so there\\].
+$$
+left
+
+- alone
+$$
+a word\\[
+  left = alone
+\\]
+\\begin{align*}
+left &= alone
+\\end{align*}
+> a quote
+> $$ left $$ {#eq:left}
+> a quote
+
+:::note
+a word
+:::
+
+::: {.left title="alone"}
+:::: tip A *title*
+a word
+::::
+:::left[alone]
+:::danger[A title]{.x}
+a word
+:::
+/// left
+!!! warning "A title"
+    a word
+    two
+
+    * an item
+
+        a word
+
+    ??? note
+        a word
+
+            left = alone
+a word
+!!! wow such dogs
+=== "A tab"
+
+    a word
+
+A term
+:   a text
+    of lines
+
+    a text
+: a text
+another
+- item
+
+![alt](x.png){width=50%} [link](u){.btn} **bold**{#id} `x`{.py} [span]{.class}.{.lead}
+{: .left }
+
+# A title {#left .alone}
+
+==marked *text*== :left: :+1: 12:30:45 a==b if x == y {{< left "alone" >}} {% left %} {# left #}
+
+> [!NOTE]
+> a word
+
+import Left from './alone'
+export const left = "alone"
+
+import dogs from the shelter.
+"""
+STAY = (
+    "$a^2 + b_c$", "\\(x_1\\)", "$$y$$", "\\[z=1\\]", "left\n\n- alone", "left = alone", "left &= alone",
+    "\\begin{align*}", "\\end{align*}", "$$ left $$ {#eq:left}", ":::note", '::: {.left title="alone"}', ":::: tip",
+    ":::left[alone]", ":::danger", "{.x}", "/// left", "!!! warning", "??? note", "(x.png){width=50%}", "(u){.btn}",
+    "{#id}", "`x`{.py}", "{.class}", "{.lead}", "{: .left }", "{#left .alone}", ":left:", '{{< left "alone" >}}',
+    "{% left %}", "{# left #}", "[!NOTE]", "import Left from './alone'\nexport const left = \"alone\"",
+)  # fmt: skip
+
+
+def test_what_dialects_of_markdown_add_stays() -> None:
+    expected = DIALECTS.upper()
+    for text in STAY:
+        assert text.upper() in expected, text
+        expected = expected.replace(text.upper(), text)
+    assert translated("a.md", DIALECTS).decode() == expected
+    assert translated("a.md", DIALECTS.replace("\n", "\r\n")).decode() == expected.replace("\n", "\r\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("It is $5, not $x_1$ or $ 6$.\n", ["It is $5, not or $ 6$."]),
+        ("A $\\$5$ b, \\$6$ c, US$-$ d\n", ["A b, $6$ c, US d"]),
+        ("a\n:::note\nb\n:::\nc\n", ["a", "b", "c"]),
+        ('> a\n> !!! note "b"\n>     c\n>     d\n> e\n', ["a", "b", "c d", "e"]),
+        ("* a\n  $$\n  x\n  $$\n  b\n\n  !!! note\n      c\n", ["a", "b", "c"]),
+        ("a\n: b\n: c\nd\n", ["a", "b", "c d"]),
+        ("$$\na\n\n$$ b\n", ["$$ a", "$$ b"]),
+        ("see :ref:`x` at 10:30:00 or a:b:c :d:\n", ["see at 10:30:00 or a:b:c "]),
+        ("![a](b){.x .y} and {x} c\n", ["a and {x} c"]),
+    ],
+)
+def test_the_model_gets_the_words_of_dialects(text: str, expected: list[str]) -> None:
+    assert [" ".join(line.split()) for line in given("a.md", text)] == [" ".join(line.split()) for line in expected]
+
+
+def test_a_title_cannot_end_before_its_quote() -> None:
+    done = translated("a.md", '!!! note "a"\n:::tip[b]\n', lambda text: f'"{text}]"').decode()
+    assert done == '!!! note "&quot;a]&quot;"\n:::tip["b\\]"]\n'
+
+
+NASTY = ("$$\na\n", "\\[\na\n", "$a ", "\\(a ", "==a ", "{{a ", ":a ", "!!! a\n    ", ": a\n")
+
+
+@pytest.mark.parametrize("repeated", NASTY)
+def test_long_markdown_takes_linear_time(repeated: str) -> None:
+    translated("a.md", repeated * 5_000, str)
+
+
+@each(st.text('*_`[]()<>!#-|\\&; \nab1.~:${}=?"', max_size=60))
 def test_any_markdown_can_be_read_and_keeps_its_letters(text: str) -> None:
     letters = [char for char in translated("a.md", text, str).decode() if char in "ab1"]
     assert letters == [char for char in text if char in "ab1"]

@@ -87,12 +87,17 @@ class TextFormat(FileFormat):
         return data[:SAMPLE].decode(self._encoding_of(data, name), "replace")
 
     def _encoding_of(self, data: bytes, name: str) -> str:
-        if data.startswith(UTF_16_MARKS):
-            return "utf-16-le" if data.startswith(codecs.BOM_UTF16_LE) else "utf-16-be"
-        if self.declared:
+        if self.declared and not data.startswith(UTF_16_MARKS):
             return self.declared(data, name)
-        start = data[:1000]
-        return utf_16_of(start).lower().replace("utf-16", "utf-16-") if 4 * start.count(0) > len(start) else "utf-8-sig"
+        return recognised_encoding(data)
+
+
+def recognised_encoding(data: bytes) -> str:
+    """UTF-16, by its byte-order mark or its zeros, or else UTF-8, which may have a mark."""
+    if data.startswith(UTF_16_MARKS):
+        return "utf-16-le" if data.startswith(codecs.BOM_UTF16_LE) else "utf-16-be"
+    start = data[:1000]
+    return utf_16_of(start).lower().replace("utf-16", "utf-16-") if 4 * start.count(0) > len(start) else "utf-8-sig"
 
 
 def _decoded(data: bytes, encoding: str, name: str, errors: Errors) -> str:

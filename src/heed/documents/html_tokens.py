@@ -1,4 +1,4 @@
-"""Tokens of HTML: text, tags, comments and declarations, each as it is written.
+"""Tokens of HTML: text, tags, comments, declarations, and tags of templates, each as it is written.
 
 Reading takes time proportional to the length of the text, whatever the text is: no part of it is searched again after
 a search has failed there. What is never closed is text.
@@ -12,14 +12,22 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-Kind = Literal["text", "open", "close", "aside", "declaration"]
+from heed.documents.templates import IN_TAG, TEMPLATE
+
+Kind = Literal["text", "open", "close", "aside", "declaration", "template"]
 
 _NAME = re.compile(r"[a-zA-Z][^\s/>\x00]*")
 _CONDITION = re.compile(r"<!\[\s*(?:if\b[^\[\]<>]*|endif\s*)\]>", re.IGNORECASE)
 _COMMENT_END = re.compile(r"--\s*>")
-_DELIMITER = re.compile(r">|=\s*[\"']")
-"""Of a tag: its end, or the beginning of a value in quotes."""
-_ATTRIBUTE = re.compile(r"([^\s/>=]+)(?:\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s>\"'][^\s>]*)))?")
+_BEGIN = re.compile(r"<|\{[{%#]")
+"""Of what is not text."""
+_DELIMITER = re.compile(rf">|=\s*[\"']|{IN_TAG}")
+"""Of a tag: its end, or the beginning of a value in quotes. A template's tag inside it is neither."""
+_ATTRIBUTE = re.compile(
+    rf"{IN_TAG}|([^\s/>=]+)(?:\s*=\s*(?:\"((?:[^\"{{<]++|(?>{IN_TAG})|[{{<])*+)\"|'((?:[^'{{<]++|(?>{IN_TAG})|[{{<])*+)'"
+    rf"|((?:(?>{IN_TAG})|[^\s>\"'])(?:(?>{IN_TAG})|[^\s>])*+)))?"
+)
+"""An attribute, or a template's tag between attributes."""
 _RAW = frozenset(("script", "style"))
 """Elements whose content is not HTML."""
 
@@ -33,6 +41,8 @@ class HtmlToken:
     """As it is written."""
     tag: str = ""
     """Name of an opening or closing tag, in lower case."""
+    is_line: bool = False
+    """Whether a template's tag has its line, or its lines, to itself."""
 
     @property
     def is_empty(self) -> bool:
@@ -42,7 +52,7 @@ class HtmlToken:
     def place_of(self, attribute: str) -> tuple[int, int] | None:
         """The place of an attribute's value in the text, with its quotes; None without a value."""
         for match in _ATTRIBUTE.finditer(self.text, len(self.tag) + 1):
-            if match[1].lower() == attribute:
+            if match[1] and match[1].lower() == attribute:
                 group = match.lastindex or 1
                 return (match.start(group) - (group < 4), match.end()) if group > 1 else None
         return None
@@ -51,7 +61,8 @@ class HtmlToken:
         """The attributes of an opening tag, by their names in lower case."""
         attributes: dict[str, str] = {}
         for match in _ATTRIBUTE.finditer(self.text, len(self.tag) + 1):
-            attributes.setdefault(match[1].lower(), match[2] or match[3] or match[4] or "")
+            if match[1]:
+                attributes.setdefault(match[1].lower(), match[2] or match[3] or match[4] or "")
         return attributes
 
 
@@ -63,15 +74,24 @@ def html_tokens(text: str) -> Iterator[HtmlToken]:
 class _Lexer:
     def __init__(self, text: str) -> None:
         self._text = text
-        self._delimiters = [(match.start(), match.end() - 1) for match in _DELIMITER.finditer(text)]
+        self._delimiters: list[tuple[int, int]] = []
+        self._templates: list[tuple[int, int]] = []  # in tags: the first character, and the one after the last
+        for match in _DELIMITER.finditer(text):
+            start, end = match.span()
+            if text[start] in ">=":
+                self._delimiters.append((start, end - 1))
+            else:
+                self._templates.append((start, end))
         self._ends: dict[int, int] = {}  # end of the tag whose next delimiter has this number; -1 if there is none
         self._last_end = text.rfind(">")
         self._has_comment_end = True  # in the rest of the text
 
     def tokens(self) -> Iterator[HtmlToken]:
         """All tokens."""
-        text, begin, at = self._text, 0, self._text.find("<")
-        while at >= 0:
+        text, begin = self._text, 0
+        found = _BEGIN.search(text)
+        while found:
+            at = found.start()
             token = self._markup(at)
             end = at + 1
             if token is not None:
@@ -81,7 +101,7 @@ class _Lexer:
                 begin = end = at + len(token.text)
             if token is not None and token.kind == "open" and token.tag in _RAW and not token.is_empty:
                 end = self._end_of_raw(token.tag, end)
-            at = text.find("<", end)
+            found = _BEGIN.search(text, end)
         if begin < len(text):
             yield HtmlToken("text", text[begin:])
 
@@ -90,8 +110,12 @@ class _Lexer:
         return match.start() if match else len(self._text)
 
     def _markup(self, at: int) -> HtmlToken | None:
-        """The markup at a `<`, if it is the beginning of some that is closed."""
+        """The markup at a `<` or `{`, if it is the beginning of some that is closed."""
         text = self._text
+        if template := TEMPLATE.match(text, at):
+            return HtmlToken("template", template[0], is_line=self._is_line(*template.span()))
+        if text[at] == "{":
+            return None
         if text.startswith("<![CDATA[", at):
             end = text.find("]]>", at)
             return HtmlToken("aside", text[at : end + 3 if end >= 0 else len(text)])
@@ -117,6 +141,15 @@ class _Lexer:
         assert name is not None
         return HtmlToken("open", text[at : end + 1], name[0].lower())
 
+    def _is_line(self, begin: int, end: int) -> bool:
+        """Whether there is nothing but white space before and after a range in its first and last line."""
+        text = self._text
+        while begin > 0 and text[begin - 1] in " \t":
+            begin -= 1
+        while end < len(text) and text[end] in " \t\r":
+            end += 1
+        return text[begin - 1 : begin] in ("", "\n") and text[end : end + 1] in ("", "\n")
+
     def _through(self, at: int) -> str:
         """The text up to and with the next `>`, of which there is one."""
         return self._text[at : self._text.index(">", at) + 1]
@@ -139,8 +172,18 @@ class _Lexer:
             if start == last and self._text[start] == ">":
                 self._ends[number] = start
                 break
-            close = self._text.find(self._text[last], last + 1)
+            close = self._end_of_value(last)
             number = bisect_left(self._delimiters, (close + 1, 0)) if close >= 0 else number + 1
         end = self._ends[number]
         self._ends.update(dict.fromkeys(passed, end))
         return end
+
+    def _end_of_value(self, at: int) -> int:
+        """Position of the quote that closes the one here, and is in no template's tag; -1 if there is none."""
+        close = self._text.find(self._text[at], at + 1)
+        while close >= 0:
+            number = bisect_left(self._templates, (close, 0)) - 1
+            if number < 0 or self._templates[number][1] <= close or self._templates[number][0] < at:
+                break
+            close = self._text.find(self._text[at], self._templates[number][1])
+        return close

@@ -1,8 +1,9 @@
-"""Markdown (CommonMark with tables): translates paragraphs, headings, items, cells, and the texts of links and images.
+"""Markdown (CommonMark, tables, `markdown_blocks.py`): translates paragraphs, items, cells, texts of links and images.
 
 | part | what happens to it |
 | --- | --- |
 | emphasis, links, images, inline HTML, footnote marks | inline tags, which move with their words; addresses stay |
+| `==marks==`, formulas (`$x$`, `\\(x\\)`), `:emoji:`, attributes (`{.class}`), tags of templates | inline tags, too |
 | code (spans, fenced, indented), HTML blocks, front matter, definitions of links, references such as `[name]` | stay |
 | a paragraph of several lines | its line breaks move with the words that they precede |
 | a character behind a backslash, an entity | the model gets the character; it is written in the same way again |
@@ -26,32 +27,48 @@ from markdown_it.common.utils import normalizeReference
 
 from heed.core.errors import DataError
 from heed.documents.file_format import FileContext, TextFormat
+from heed.documents.markdown_blocks import ATTRIBUTES, add_rules, is_prose
 from heed.documents.messages import escapes_of
 from heed.documents.spans import Part, PartsBuilder, without_unclosed
+from heed.documents.templates import BRACES, COMMENTS
 from heed.documents.text_translator import TextTranslator
 
 BREAK = "\0"
 """A line break that means no more than a space. Text with U+0000 stays as it is."""
 _FRONT_MATTER = re.compile(r"\ufeff?(---|\+\+\+)[ \t]*\n")
-_LINE_START = re.compile(r"(?:[-+*>]|#{1,6}|\d{1,9}[.)])(?:\s|$)|=+\s*$|-+\s*$|```|~~~|>|\||<")
+_LINE_START = re.compile(
+    r"(?:[-+*>]|#{1,6}|\d{1,9}[.)])(?:\s|$)|=+\s*$|-+\s*$|```|~~~|>|\||<|:(?:\s|::)|!!!|\?\?\?|===|///|\$\$"
+)
 """What begins a block at the beginning of a line."""
 _ESCAPED = re.compile(r"\\[!-/:-@\[-`{-~]|&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z]\w{1,31});")
+_FORMULA = re.compile(
+    r"\$\$(?:\\[^\0]|[^\\$\0]){1,2000}+\$\$|(?<!\$)\$(?![\s$])(?:\\[^\0]|[^\\$\0]){0,1000}+(?<!\s)\$(?![\d$])"
+    r"|\\\((?:(?!\\[()])[^\0]){1,1000}\\\)|\\\[(?:(?!\\[\[\]])[^\0]){1,1000}\\\]"
+)
+"""Between single dollars, it has no space inside of them and no digit behind, as in pandoc: not in "$5 or $6"."""
 _TOKEN = re.compile(
-    rf"(?P<escaped>{_ESCAPED.pattern})|(?P<hard>(?: {{2,}}|\\)\n)|(?P<soft>[ \t]?\n)|(?P<code>`+)"
+    rf"(?P<formula>{_FORMULA.pattern})|(?P<escaped>{_ESCAPED.pattern})"
+    r"|(?P<hard>(?: {2,}|\\)\n)|(?P<soft>[ \t]?\n)|(?P<code>`+)"
     r"|(?P<address><(?:[A-Za-z][\w.+-]{1,31}:[^\s<>]{0,2000}|[\w.+-]{1,64}@[\w.-]{1,255})>)"
     r"|(?P<comment><!--(?:(?!-->)[^\0]){0,2000}-->)|(?P<tag></?[A-Za-z][\w-]{0,40}(?:\s[^<>]{0,2000})?/?>)"
     r"|(?P<note>\[\^[^\]\s]{1,200}\])|(?P<image>!\[)|(?P<bracket>\[)|(?P<end>\])"
-    r"|(?P<marks>\*+|_+|~~)|(?P<attributes>\{[#.:%][^{}\n]{0,200}\})"
+    r"|(?P<marks>\*+|_+|~~|==)|(?P<emoji>(?<![\w:]):(?:[+-]1|[\w+-]{0,40}[A-Za-z][\w+-]{0,40}):(?![\w:]))"
+    rf"|(?P<template>{BRACES}|{COMMENTS})|(?P<attributes>{ATTRIBUTES})"
 )
+_MARKED = re.compile(r"==[^\s=](?:[^\0]{0,500}?[^\s=])??==(?!=)")
+_ATTRIBUTES = re.compile(ATTRIBUTES)
 _ADDRESS = re.compile(
     r"\(\s{0,99}(?:<[^<>\n]{0,2000}>|[^\s()<>]{0,2000}(?:\([^\s()]{0,2000}\)[^\s()]{0,2000}){0,9})"
     r"(?:\s{1,99}(?:\"[^\"]{0,1000}\"|'[^']{0,1000}'|\([^()]{0,1000}\)))?\s{0,99}\)"
 )
 _REFERENCE = re.compile(r"\[([^\[\]]{0,1000})\]")
-_ITEM = re.compile(r"\[[ xX]\]\s+|\[\^[^\]\s]{1,200}\]:\s*")
-"""The box of a task, or the mark of a footnote before its text."""
+_ITEM = re.compile(r"\[[ xX]\]\s+|\[\^[^\]\s]{1,200}\]:\s*|\[![A-Za-z]{1,20}\][+-]?[ \t]*\n?")
+"""The box of a task, the mark of a footnote before its text, or the kind of a quote: `[!NOTE]`."""
 _SPECIAL = "*_`<[\\"
+_AT_END = {"|": "\\|", '"': "&quot;", "]": "\\]"}
+"""How a character is written that ends a text."""
 _MARKDOWN = MarkdownIt("commonmark").enable(["table", "strikethrough"])
+add_rules(_MARKDOWN)
 _MARKDOWN.core.ruler.enableOnly(["normalize", "block"])
 
 
@@ -61,7 +78,8 @@ class _Block:
 
     text: str
     places: Sequence[tuple[int, int]]
-    is_cell: bool
+    end: str
+    """The character that ends it: that of a cell, or of a title."""
 
 
 def translate_markdown(text: str, translator: TextTranslator, context: FileContext) -> str:
@@ -69,10 +87,10 @@ def translate_markdown(text: str, translator: TextTranslator, context: FileConte
     begin = _end_of_front_matter(text)
     found, references = _blocks(text[begin:], context.name)
     blocks = [
-        _Block(each.text, [(first + begin, last + begin) for first, last in each.places], each.is_cell)
+        _Block(each.text, [(first + begin, last + begin) for first, last in each.places], each.end)
         for each in translator.checked(found)
     ]
-    outputs = translator.documents([_Inline(block.text, references, block.is_cell).parts() for block in blocks])
+    outputs = translator.documents([_Inline(block.text, references, block.end).parts() for block in blocks])
     out, done = [], 0
     for block, output in zip(blocks, outputs, strict=True):
         out += [text[done : block.places[0][0]], _written(output.text, block, text)]
@@ -112,10 +130,12 @@ def _blocks(text: str, name: str) -> tuple[list[_Block], frozenset[str]]:
             is_cell = token.type[0] == "t"
         if token.type != "inline" or token.map is None or not token.content:
             continue
+        done = max(done, starts[token.map[0]] + token.meta.get("column", 0))
         places = _places(token.content, lines, starts, token.map[0], done, is_cell)
         if places:
             done = places[-1][1]
-            blocks.append(_Block("\n".join(text[begin:end] for begin, end in places), places, is_cell))
+            end_sign = "|" if is_cell else token.meta.get("end", "")
+            blocks.append(_Block("\n".join(text[begin:end] for begin, end in places), places, end_sign))
     return blocks, frozenset(environment.get("references", {}))
 
 
@@ -169,14 +189,15 @@ def _broken(output: str) -> Iterator[tuple[str, str]]:
 class _Inline:
     """Reads the text of a block."""
 
-    def __init__(self, text: str, references: frozenset[str], is_cell: bool) -> None:
+    def __init__(self, text: str, references: frozenset[str], end: str) -> None:
         self._text = text
         self._references = references
-        self._escapes = escapes_of(text, _ESCAPED, _read)
-        literal = _ESCAPED.sub("", text)
+        around = _FORMULA.sub(lambda formula: formula[0] if _is_escaped(formula[0]) else "", text)
+        self._escapes = escapes_of(around, _ESCAPED, _read)
+        literal = _ESCAPED.sub("", around)
         self._escapes |= {ord(sign): f"\\{sign}" for sign in _SPECIAL if sign not in literal}
-        if is_cell:
-            self._escapes[ord("|")] = "\\|"
+        if end:
+            self._escapes[ord(end)] = _AT_END[end]
         self._builder = PartsBuilder(keeps_space=True, escape=lambda text: text.translate(self._escapes))
         self._open: list[tuple[str, int]] = []
         """Kind and pair of each tag that may be closed."""
@@ -193,7 +214,7 @@ class _Inline:
         builder.add_markup(text[:done])
         while match := _TOKEN.search(text, at):
             end = self._markup_end(match)
-            at = max(end, match.end())
+            at = max(end, match.start() + 2 if match.lastgroup == "formula" else match.end())
             if not end:
                 continue
             kind = match.lastgroup or ""
@@ -209,23 +230,39 @@ class _Inline:
         text, kind = self._text, match.lastgroup
         if kind == "escaped":
             return 0
+        if kind == "formula":
+            return 0 if _is_escaped(match[0]) else match.end()
         if kind == "code":
-            return self._end_of_code(match)
+            return self._with_attributes(self._end_of_code(match))
         if kind == "marks":
-            before, after = text[match.start() - 1 : match.start()], text[match.end() : match.end() + 1]
-            is_inside = match[0][0] == "_" and before.isalnum() and after.isalnum()
-            return 0 if is_inside or not (before.strip() or after.strip()) else match.end()
+            return self._end_of_marks(match)
         if kind in ("bracket", "image"):
             label = _REFERENCE.match(text, match.end() - 1)
             if label is None or not self._is_reference(label[1]):
                 return match.end()
             if text.startswith("[]", label.end()):
-                return label.end() + 2
+                return self._with_attributes(label.end() + 2)
             is_name = not text.startswith(("(", "["), label.end())  # it must be equal to the name in the definition
-            return label.end() if is_name else match.end()
+            return self._with_attributes(label.end()) if is_name else match.end()
         if kind == "end":
-            return self._end_of_link(match.end())
+            return self._with_attributes(self._end_of_link(match.end()))
         return match.end()
+
+    def _with_attributes(self, end: int) -> int:
+        """The end of markup together with the attributes behind it."""
+        attributes = _ATTRIBUTES.match(self._text, end) if end else None
+        return attributes.end() if attributes else end
+
+    def _end_of_marks(self, match: re.Match[str]) -> int:
+        """The end of marks that begin or end something; 0 for others."""
+        before, after = self._text[match.start() - 1 : match.start()], self._text[match.end() : match.end() + 1]
+        closes = self._num_open[match[0]] > 0 and bool(before.strip())
+        is_inside = match[0][0] == "_" and before.isalnum() and after.isalnum()
+        if is_inside or not (before.strip() or after.strip()):
+            return 0
+        if match[0] == "==" and not closes and (before == "=" or not _MARKED.match(self._text, match.start())):
+            return 0
+        return self._with_attributes(match.end()) if closes else match.end()
 
     def _is_reference(self, label: str) -> bool:
         return bool(self._references) and normalizeReference(label) in self._references
@@ -259,8 +296,9 @@ class _Inline:
             self._end("[", written)
         elif kind == "marks":
             after = self._text[at + len(written) : at + len(written) + 1]
-            if self._num_open[written] and self._text[at - 1 : at].strip():
-                self._end(written, written)
+            mark = written.partition("{")[0]
+            if self._num_open[mark] and self._text[at - 1 : at].strip():
+                self._end(mark, written)
             elif after.strip():
                 self._begin(written, written)
             else:
@@ -297,6 +335,11 @@ def _fences(text: str) -> dict[int, list[int]]:
     for match in re.finditer("`+", text):
         places.setdefault(len(match[0]), []).append(match.start())
     return places
+
+
+def _is_escaped(formula: str) -> bool:
+    """Whether what looks like a formula is text in escaped brackets."""
+    return formula.startswith("\\") and is_prose(formula[2:-2])
 
 
 def _read(form: str) -> str:

@@ -12,6 +12,7 @@ from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import Constraints, SearchOptions
 from heed.decoding.phrases import Glossary
 from heed.documents.codes import are_kept, has_words
+from heed.documents.html_language import SourceLanguage
 from heed.documents.html_spans import parse
 from heed.documents.inline_tags import Links, insert_tags, without_placeholders
 from heed.documents.spans import Part, Span, write_span
@@ -70,6 +71,11 @@ class TextTranslator:
         self._glossary = _glossary(options.glossary, path)
         self._kept = _glossary({term: term for term in options.keep}, path)
 
+    @property
+    def src_lang(self) -> str:
+        """The code of the language that the first model translates; empty if unknown."""
+        return self.path[0].src_lang if self.path else ""
+
     def checked(self, items: Iterable[T]) -> Iterator[T]:
         """The items of a document as they are read, as long as anybody waits for its translation."""
         for item in items:
@@ -101,12 +107,13 @@ class TextTranslator:
         return [translation.text for translation in self.texts(texts)]
 
     def html(self, text: str) -> Translation:
-        """Translate HTML. Its markup stays."""
+        """Translate HTML. Its markup stays, and so do elements in other languages."""
         return self.htmls([text])[0]
 
     def htmls(self, texts: Sequence[str]) -> list[Translation]:
         """Translate several HTML texts at once."""
-        return self.documents([parse(text, self.searcher.check) for text in texts])
+        check = self.searcher.check
+        return self.documents([parse(text, check, language=SourceLanguage(self.src_lang)) for text in texts])
 
     def documents(self, texts: Sequence[Sequence[Part]]) -> list[Translation]:
         """Translate several marked-up texts at once, each given in its parts."""
