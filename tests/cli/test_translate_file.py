@@ -75,6 +75,7 @@ def test_an_archive_is_unpacked(translator: Path, expected: list[str], tmp_path:
         (["table.csv", "--src-column", "0"], 2, "columns are counted from 1"),
         (["table.csv", "--out", "missing/a.csv"], 2, "name a file in an existing folder"),
         (["table.csv", "--out", "a.csv.gz"], 2, "leave out .gz"),
+        (["table.csv", "--out", "./table.csv"], 2, "is the file to translate"),
         (["table.csv", "--keep", "gu", "--decoding.diversity=1"], 2, "diversity"),
         (["table.csv", "--decoding.nothing=1"], 2, "nothing"),
         (["table.csv", "--nothing"], 2, "unknown option --nothing"),

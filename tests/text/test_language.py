@@ -18,6 +18,7 @@ from heed.text.language.identify import (
     are_crossed,
     evidence,
     look_exchanged,
+    may_be_in,
     profile,
     similarity,
 )
@@ -107,6 +108,18 @@ def test_frequent_words_identify_a_sentence_among_sixty_languages(text: str, lan
 def test_samples_are_enough_to_identify_a_language() -> None:
     assert TWO.detect("a dog")[0].language == "en"
     assert TWO.detect("Hunde")[0].language == "de"
+
+
+@pytest.mark.parametrize(
+    ("text", "least", "most"),
+    [
+        ("A dog runs on the grass.", 1, 1), ("Ein Hund und die Katze", 1, 1), ("Hund", 1, 1), ("", 1, 1), ("1 2", 1, 1),
+        ("Un chien noir court dans le parc avec les enfants.", 0, 0.4),
+        ("Un perro negro corre por el parque y una mujer mira.", 0, 0.4), ("犬が走る", 0, 0), ("Собака бежит", 0, 0),
+    ],
+)  # fmt: skip
+def test_a_text_in_a_language_that_is_not_among_those_known_is_noticed(text: str, least: float, most: float) -> None:
+    assert least <= may_be_in(text, ["en", "deu"]) <= most
 
 
 def test_longer_text_gives_more_confidence() -> None:

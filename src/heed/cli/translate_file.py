@@ -91,6 +91,8 @@ def translate_file(
     run, file = map(Path, names)
     out = files.out
     require_writable(out)
+    if out is not None and out.resolve() == file.resolve():
+        raise UsageError(f"--out {out} is the file to translate: name another one.")
     if out is not None and out.suffix.lower() in COMPRESSIONS:
         raise UsageError(f"--out {out}: the output is not compressed; leave out {out.suffix}.")
     name = plain_name(file)

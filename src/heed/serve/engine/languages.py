@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from heed.core.errors import DataError, MissingInputError
@@ -13,7 +13,7 @@ from heed.data.validation import read_valid
 from heed.run import Run
 from heed.tasks.prepare import open_tokens, vocabulary_digests
 from heed.text.language.codes import code_of, is_right_to_left, name_of
-from heed.text.language.identify import FREQUENT_WORDS, LanguageIdentifier
+from heed.text.language.identify import FREQUENT_WORDS, Detected, LanguageIdentifier, may_be_in
 
 _NAMES = {"src": "Source language", "tgt": "Target language", "und": "Unknown language"}
 """Placeholders for languages that a run does not name."""
@@ -52,6 +52,16 @@ def language_pair(codes: tuple[str, str]) -> tuple[Language, Language]:
     return Language(source or "src"), Language(target or "tgt")
 
 
+class Detector(LanguageIdentifier):
+    """Ranks the served languages. It is not confident about a text that looks like another one."""
+
+    def detect(self, text: str) -> list[Detected]:
+        """The served languages, the most likely first."""
+        ranked = super().detect(text)
+        share = may_be_in(text, [each.language for each in ranked])
+        return [replace(each, confidence=round(share * each.confidence, 1)) for each in ranked]
+
+
 def detector_of(runs: Iterable[Run], languages: Sequence[Language]) -> LanguageIdentifier:
     """A detector of these languages, from their frequent words and from what the runs were trained on."""
     samples = {language.code: [" ".join(FREQUENT_WORDS.get(code_of(language.code), ()))] for language in languages}
@@ -60,7 +70,7 @@ def detector_of(runs: Iterable[Run], languages: Sequence[Language]) -> LanguageI
             for language, text in zip(language_pair(codes), texts, strict=True):
                 if language.code in samples:  # a part without a tag may have a language that no direction has
                     samples[language.code].append(text)
-    return LanguageIdentifier(samples)
+    return Detector(samples)
 
 
 def sample_pairs(run: Run) -> Iterator[Pair]:

@@ -78,6 +78,8 @@ MAX_SAMPLE = 300_000
 """Characters of a language's sample text that are counted."""
 _SMOOTHING = 0.3
 
+_TWO_SCRIPTS = {"sr", "uz"}
+"""Languages that are written in Latin and in Cyrillic letters."""
 MIN_EVIDENCE = 0.1
 """A text with less evidence than this is not in the language. Prose has 0.2 to 0.4."""
 _PUNCTUATION = ".,;:!?\"'()«»„“”"
@@ -149,6 +151,24 @@ def _grams(text: str, n: int) -> Iterator[str]:
         padded = word if n == 1 else f" {word} "
         for begin in range(len(padded) - n + 1):
             yield padded[begin : begin + n]
+
+
+def may_be_in(text: str, languages: Iterable[str]) -> float:
+    """How well a text may be in one of some languages, from 0 to 1, by its script and its frequent words.
+
+    It is 1 unless the text is in another script, or has at least two more of the frequent words of another language.
+    """
+    codes, script = set(map(code_of, languages)), main_script(text)
+    in_latin = FREQUENT_WORDS.keys() - _TWO_SCRIPTS
+    scripts = {SCRIPT_OF_LANGUAGE.get(code, "Latin" if code in in_latin else None) for code in codes}
+    if script is not None and None not in scripts and script not in scripts:
+        return 0.0
+    if not codes <= FREQUENT_WORDS.keys():
+        return 1.0
+    words = {word.strip(_PUNCTUATION) for word in text[:MAX_CHARACTERS].lower().split()}
+    counts = {code: len(words & frequent) for code, frequent in FREQUENT_WORDS.items()}
+    most, own = max(counts.values()), max((counts[code] for code in codes), default=0)
+    return own / most if most >= own + 2 else 1.0
 
 
 def evidence(language: str, lines: Sequence[str], against: str = "") -> float | None:
