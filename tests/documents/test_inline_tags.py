@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from heed.documents.codes import are_kept, has_words, placeholders
 from heed.documents.html_spans import parse
 from heed.documents.inline_tags import InlineTag, Links, insert_tags, without_placeholders
-from heed.documents.spans import Span, escape
+from heed.documents.spans import PartsBuilder, Span, escape
 
 SOURCE = "A man plays the guitar"
 TARGET = "Die Gitarre spielt ein Mann"  # the guitar plays a man
@@ -173,6 +173,19 @@ def test_a_placeholder_stays_before_the_sign_at_the_end_and_apart_from_words() -
     assert inserted("Hello, {name}!", "Hallo, !", [(0, 0)]) == "Hallo, {name}!"
     assert inserted("{user}'s dog", "Der Hund", [(1, 1)]) == "{user} Der Hund"
     assert inserted("A man %s", "Ein Mann.", [(1, 1)]) == "Ein Mann %s."
+
+
+def test_a_tag_that_shows_text_does_not_touch_a_word() -> None:
+    def inserted(tag: str) -> str:
+        builder = PartsBuilder()
+        builder.add_text("Figure ")
+        builder.single_tag(tag)
+        builder.add_text(": two dogs")
+        [span] = [part for part in builder.parts() if isinstance(part, Span)]
+        return insert_tags(span.tags, span.plain, "Zwei Hunde", [(2, 1)])
+
+    assert inserted("<f>1</f>") == "Zwei <f>1</f> Hunde"
+    assert inserted("<br/>") == "Zwei <br/>Hunde"
 
 
 def test_placeholders_that_are_told_apart_by_their_order_keep_it() -> None:

@@ -41,7 +41,7 @@ class InlineTag:
     """Whether no space separates it from the text on its left."""
     glued_right: bool = True
     is_text: bool = False
-    """Whether it is read as a part of the text, as placeholders are."""
+    """Whether it is read as a part of the text, as placeholders and computed fields are."""
 
 
 def insert_tags(

@@ -19,6 +19,7 @@ from heed.text.sentences import Piece
 _SPACES = " \t\n\r\f"
 """White space of HTML and XML, which a no-break space is not."""
 _SPACE = re.compile(f"[{_SPACES}]+")
+_MARKUP = re.compile(r"<!--.*?-->|<[^<>]*>", re.DOTALL)
 _MARK = re.compile(r"(?P<bracket>[(\[])?(?:\d{1,3}(?:[-–,] ?\d{1,3}){0,4}|[*†‡§¶]{1,3})(?(bracket)[)\]])")
 """The text of a reference to a note."""
 
@@ -106,7 +107,9 @@ class PartsBuilder:
         stands_for_word = kind == "single" and not text.startswith("<!--")  # the spaces around it count
         is_after_text = bool(self._chunks) and self._num_settled == len(self._tags)
         follows_space = is_after_text and self._chunks[-1].isspace()
-        self._tags.append(InlineTag(text, self._length, kind, pair, not (stands_for_word and follows_space)))
+        is_text = kind == "single" and bool(_MARKUP.sub("", text).strip())
+        glued_left = not (stands_for_word and follows_space)
+        self._tags.append(InlineTag(text, self._length, kind, pair, glued_left, is_text=is_text))
 
     def _open_span(self) -> None:
         """Open a span if none is open, after the space that was read before."""
