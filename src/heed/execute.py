@@ -24,7 +24,7 @@ from heed.models.depth_change import with_layers
 from heed.models.vocabulary_change import same_pieces, with_vocabularies
 from heed.nn.device import choose_device, give_memory_back
 from heed.nn.weight_file import save_weights
-from heed.planner import Plan, TrainOptions, check_diagnosis, tokenizer_of, transfer_of
+from heed.planner import LIMITS, Plan, TrainOptions, check_diagnosis, tokenizer_of, transfer_of
 from heed.recipe import build_recipe
 from heed.report.page import REPORT, finish_report
 from heed.run import RECIPE, WEIGHTS, Run, load_weights
@@ -213,10 +213,6 @@ def _count(run: Run, model: Any, task: Task, quiet: bool) -> Outcome:
     return Outcome("counted", Progress(step=1, seconds=seconds))
 
 
-LIMITS = ("max_minutes", "max_steps", "max_epochs", "patience")
-"""Keys of `[training]` that --resume may change."""
-
-
 def resume(
     options: TrainOptions, strict: bool = False, ranks: Ranks = ALONE, limits: Mapping[str, object] | None = None
 ) -> Outcome:
@@ -277,8 +273,8 @@ def _require_higher(run: Run, limits: Mapping[str, object]) -> None:
 
 def _change_limits(run: Run, limits: Mapping[str, object]) -> None:
     """Write new limits into recipe.toml, and keep its comments."""
-    if others := [key for key in limits if key.removeprefix("training.") not in LIMITS]:
-        allowed = ", ".join(f"--training.{name}" for name in LIMITS)
+    if others := [key for key in limits if key not in LIMITS]:
+        allowed = ", ".join(f"--{key}" for key in LIMITS)
         raise UsageError(
             f"--resume uses {run.folder}/recipe.toml and cannot change {', '.join(others)}. Only limits may change "
             f"({allowed}, --max-time); for other changes start a new run with --init {run.folder}."

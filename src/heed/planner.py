@@ -16,7 +16,9 @@ import torch
 from heed.core.config import Document
 from heed.core.environment import data_dir
 from heed.core.errors import DataError, UsageError
+from heed.core.progress import warn
 from heed.members import register_installed
+from heed.models import MODELS
 from heed.models.depth_change import DEPTHS, with_layers
 from heed.models.transfer import without_dropout
 from heed.models.vocabulary_change import require_exchangeable
@@ -35,6 +37,8 @@ from heed.training.cost_estimate import CostEstimate, estimate_cost
 from heed.training.metrics_log import require_tensorboard
 from heed.transfer import Transfer
 
+LIMITS = ("training.max_minutes", "training.max_steps", "training.max_epochs", "training.patience")
+"""Keys that limit a training by gradients."""
 InitParts = Literal["all", "encoder", "embeddings"]
 
 
@@ -128,8 +132,17 @@ class Planner:
             tokenizers = load_tokenizers(self.tokenizer_of.folder, task.sides)
             task.require_tokenizers(tokenizers, recipe.data)
             vocabularies = task.vocabularies({side: len(each.vocabulary) for side, each in tokenizers.items()})
+        self._name_unused_limits(recipe)
         plan = Plan(with_members(recipe), reasons, diagnosis, machine, self.device, stats, vocabularies)
         return plan if self.document.name else self._with_fitting_schedule(plan)
+
+    def _name_unused_limits(self, recipe: Recipe) -> None:
+        """Warn about limits of updates and time for a model that is estimated from counts."""
+        unused = [key for key in LIMITS if key in self.overrides]
+        if unused and MODELS[recipe.model.kind].count_based:
+            verb = "have" if len(unused) > 1 else "has"
+            listed = " and ".join(unused)
+            warn(f"{listed} {verb} no effect: {recipe.model.kind} is estimated from counts.", self.quiet)
 
     def _with_fitting_schedule(self, plan: Plan) -> Plan:
         """Choose the schedule for the updates that the user's limits allow, around the keys that were given."""

@@ -101,6 +101,9 @@ def test_a_text_whose_lines_do_not_end_is_counted_as_one(tmp_path: Path, folder:
     result = call("train", "--text", folder / "text", *keys, "--out", tmp_path / "run")
     assert result.code == 0, result.err
     assert "estimated from counts, 0.0 minutes" in result.err
+    assert "no effect" not in result.err
+    result = call("train", "--text", folder / "text", *keys, "--max-steps", "3", "--max-time", "1m", "--dry-run")
+    assert "training.max_minutes and training.max_steps have no effect: ngram is estimated from counts" in result.err
     run = Run(tmp_path / "run")
     [ids] = run.tokenizers["tgt"].encode([".\nt"])
     model = run.model

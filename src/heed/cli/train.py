@@ -300,12 +300,12 @@ def run_training(
 def _new_limits(folder: Path, overrides: dict[str, object]) -> dict[str, object]:
     """The limits that differ from those of a run that is started again. Raises UsageError for other differences."""
     from heed.core.config import flattened
-    from heed.execute import LIMITS
+    from heed.planner import LIMITS
     from heed.run import Run
 
     own = flattened(Run(folder).recipe.model_dump(mode="json", exclude={"data"}))
     changed = {key: value for key, value in overrides.items() if key in own and own[key] != value}
-    if others := [key for key in changed if key.removeprefix("training.") not in LIMITS]:
+    if others := [key for key in changed if key not in LIMITS]:
         values = ", ".join(f"{key} = {own[key]!r}, not {changed[key]!r}" for key in others)
         raise UsageError(f"{folder} was started with {values}. Name another --out for another training.")
     return changed
