@@ -31,8 +31,9 @@ _PLACEHOLDER = re.compile(
     r"|[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}"
 )
 _ORDERED = re.compile(r"%(?![L\d]*\d$)(?!\d+\$)[^%({<]\S*")
-_CODE = re.compile(r"(?!\w+://)\S*(?:[_\\@#\d=]|\w\.\w|/\S*/|^/)\S*")
-"""A single word with a sign that words do not have, or with a dot inside. `and/or` and `20th` are words."""
+_SIGN = re.compile(r"[_\\@#\d=]|\w\.\w|^/|/.*/")
+"""What a word does not have: some signs, a dot inside, the slashes of a path. `and/or` and `20th` are words."""
+_ADDRESS = re.compile(r"\w+://")
 _NUMBER_WITH_LETTERS = re.compile(r"\d+[^\W\d_]{1,3}\.?")
 _DATE_PATTERN = re.compile(
     r"(?:Y{2,4}|y{2,4}|M{1,4}|D{1,2}|d{1,4}|H{1,2}|h{1,2}|m{1,2}|s{1,2}|E{1,4}|[aA])"
@@ -72,8 +73,11 @@ def _in_order(text: str) -> list[str]:
 def is_code(text: str) -> bool:
     """Whether a text is an identifier, a path, a colour or a date: one word with a sign or a digit in it."""
     word = text.strip()
-    is_date = _DATE_PATTERN.fullmatch(word) is not None and re.search("yy|YY|HH|hh|mm", word) is not None
-    return is_date or (_CODE.fullmatch(word) is not None and _NUMBER_WITH_LETTERS.fullmatch(word) is None)
+    if _DATE_PATTERN.fullmatch(word) and re.search("yy|YY|HH|hh|mm", word):
+        return True
+    if not word or any(map(str.isspace, word)) or _ADDRESS.match(word) or _NUMBER_WITH_LETTERS.fullmatch(word):
+        return False
+    return _SIGN.search(word) is not None
 
 
 def has_words(text: str) -> bool:
