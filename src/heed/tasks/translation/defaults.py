@@ -145,7 +145,9 @@ def choose_translation(stats: CorpusStats, machine: Machine, given: Mapping[str,
 def _updates_between_validations(stats: CorpusStats, given: Mapping[str, Any], epoch: int) -> int:
     """Those of an epoch, or more where the validation set is large for the training data."""
     num_valid = stats.measured.get("num_validation", 0)
-    return min(max(epoch, 1000), math.ceil(epoch * max(1.0, ROWS_PER_VALIDATED * num_valid / stats.num_in_epoch)))
+    return min(
+        max(epoch, 1000), math.ceil(epoch * max(1.0, ROWS_PER_VALIDATED * num_valid / max(1, stats.num_in_epoch)))
+    )
 
 
 def _rare_validations(every: int, epoch: int) -> Chosen:
