@@ -225,7 +225,6 @@ def resume(
     run = Run(folder, choose_device(options.device))
     run.require_prepared()
     if limits:
-        _require_higher(run, limits)
         if ranks.is_first:
             _change_limits(run, limits)
         ranks.wait()
@@ -279,6 +278,7 @@ def _change_limits(run: Run, limits: Mapping[str, object]) -> None:
             f"--resume uses {run.folder}/recipe.toml and cannot change {', '.join(others)}. Only limits may change "
             f"({allowed}, --max-time); for other changes start a new run with --init {run.folder}."
         )
+    _require_higher(run, limits)
     import tomlkit
 
     path = run.folder / RECIPE
