@@ -120,15 +120,17 @@ def test_wrong_types_and_options_are_refused_in_words(translator: heed.api.Predi
     for wrong, message in (
         (lambda: translator.translate(3), "expected a text or a list of texts, got int"),
         (lambda: translator.translate(["ba", 3]), "got int in the list"),
+        (lambda: translator.translate(["ba", None]), "got NoneType in the list"),
         (lambda: translator.translate("ba", {"beam_size": 3}), "options must be a heed.SearchOptions, got dict"),
         (lambda: changed(beamsize=3), "unknown search option 'beamsize'"),
         (lambda: changed(temperature=-1.0), "search option temperature: "),
-        (lambda: changed(nbest=9, beam_size=2), "search options: nbest"),
+        (lambda: changed(min_tokens=9, max_tokens=2), "search options: min_tokens"),
         (lambda: heed.load(translator.run.folder, num_workers=-1), "num_workers must not be negative"),
         (lambda: heed.evaluate([], text="x"), "name at least one run"),
     ):
         with pytest.raises(UsageError, match=message):
             wrong()
+    assert changed(nbest=3, beam_size=2, ban=["ce"]) == changed(nbest=3, beam_size=3, ban=("ce",))
     assert translator.translate(text for text in ("ba ce", "di")) == translator.translate(["ba ce", "di"])
 
 

@@ -255,7 +255,7 @@ def _warn_about_other_data(run: Run, quiet: bool) -> None:
 
 
 def _require_higher(run: Run, limits: Mapping[str, object]) -> None:
-    """Raise UsageError for limits that a training has passed already: it would end at once, with another recipe."""
+    """Raise UsageError for a limit that the training has passed, which the recipe would then contain."""
     done = max((event for event in read_metrics(run.folder) if event["event"] == "validation"), default=None,
                key=lambda event: int(event["step"]))  # fmt: skip
     if done is None:

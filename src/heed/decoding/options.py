@@ -154,17 +154,27 @@ class SearchOptions(Config):
 
 
 def validated(options: object) -> SearchOptions:
-    """Options that a caller may have changed with `model_copy`, which checks nothing. Raises UsageError."""
+    """Options that a caller may have changed with `model_copy`, which checks nothing. Raises UsageError.
+
+    Lists become tuples, and a beam is at least as wide as the list that it returns.
+    """
     if not isinstance(options, SearchOptions):
         raise UsageError(f"options must be a heed.SearchOptions, got {type(options).__name__}.")
+    values = {key: _as_tuple(value) for key, value in vars(options).items()}
+    if not options.sample and not options.mbr and isinstance(options.nbest, int):
+        values["beam_size"] = max(options.beam_size, options.nbest)
     try:
-        return SearchOptions.model_validate(dict(vars(options)))
+        return SearchOptions.model_validate(values)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         key, message = ".".join(map(str, first["loc"])), first["msg"].removeprefix("Value error, ")
         if first["type"] == "extra_forbidden":
             raise UsageError(f"unknown search option {key!r}.") from error
         raise UsageError(f"search option {key}: {message}." if key else f"search options: {message}.") from error
+
+
+def _as_tuple(value: object) -> object:
+    return tuple(map(_as_tuple, value)) if isinstance(value, list | tuple) else value
 
 
 def require_plain_beam(options: SearchOptions) -> None:

@@ -1,7 +1,7 @@
 """Placeholders and codes: what a translation keeps as it is.
 
-A placeholder is a part of a sentence: a format field, a variable, an address. A code is a whole text that is no text:
-an identifier, a path, a colour, a pattern of dates.
+A placeholder is a part of a sentence: a format field, a variable, an address. A code is a text that is not language: an
+identifier, a path, a colour, a pattern of dates.
 """
 
 from __future__ import annotations
@@ -19,22 +19,31 @@ _PLACEHOLDER = re.compile(
     r"|\{\w{1,40}, ?(?:number|date|time|ordinal|spellout|duration)\b[^{}\n]{0,80}\}"  # {0, number, integer}
     rf"|%\(\w{{1,80}}\){_PRINTF_WIDTH}[a-zA-Z]|%<\w{{1,80}}>{_PRINTF_WIDTH}[a-zA-Z]"  # %(name)s %<count>d
     r"|%%|%d(?:[x×]%d)+"
-    rf"|(?<!\d)%(?:\d{{1,2}}\$)?{_PRINTF_WIDTH}(?:hh?|ll?|[jztL])?"  # %s %1$lu %-5zd %.2f %*d
-    r"(?:[sdifuxg@](?:[a-zA-Z]{1,2}(?!\w)|(?![\w]))|[sdifuxg@](?=%)|[a-zA-Z](?!\w))"  # with a unit: %dMB; %c %r %Y
+    rf"|(?<!\d)%(?:\d{{1,2}}\$)?{_PRINTF_WIDTH}(?:hh?|ll?|[jztL])?[sdifuxg@](?!\w)"  # %s %1$lu %-5zd %.2f %*d
+    rf"|(?<!\d)(?<!\d[ \xa0\u202f])%(?:\d{{1,2}}\$)?{_PRINTF_WIDTH}(?:hh?|ll?|[jztL])?"  # not of `100 %ig`
+    r"(?:[sdifuxg@](?:[a-zA-Z]{1,2}(?!\w)|(?=%))|[a-zA-Z](?!\w))"  # %dMB, %s%s; any letter alone: %c %r %Y
     r"|(?<![\w%])%L?\d{1,2}(?![\w%])"  # %1 %L2
     r"|\$t\([^()\n]{1,80}\)|@:(?:\w[\w.]{0,80}\w|\([\w.]{1,80}\))"  # $t(key) @:linked.key
-    r"|\$[a-z_]\w{0,80}|(?<!\S):[a-z_]\w{1,80}(?![\w:])"  # $name :name
+    r"|(?<!\w)\$[a-z_]\w{0,80}|(?<!\S):[a-z_]\w{1,80}(?![\w:])"  # $name :name
     r"|(?<![\w:]):[a-z][a-z0-9_+-]{1,30}:(?![\w:])"  # :smile:
     r"|\[X\d{1,6}X\]"  # what Weblate sends in place of a code
     r"|</?[a-zA-Z]{1,2}\d{1,4}/?>"  # OmegaT's tags: <b0>, </b0>, <br1/>
-    r"|https?://[^\s<>\"]*[^\s<>\".,;:!?)\]}'’”»]"
+    r"|https?://(?:[^\s<>\"()]|\([^\s<>\"()]{0,200}\))*(?:[^\s<>\"().,;:!?\]}'’”»]|\([^\s<>\"()]{0,200}\))"
     r"|[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}"
 )
 _ORDERED = re.compile(r"%(?![L\d]*\d$)(?!\d+\$)[^%({<]\S*")
-_SIGN = re.compile(r"[_\\@#\d=]|\w\.\w|^/|/.*/")
-"""What a word does not have: some signs, a dot inside, the slashes of a path. `and/or` and `20th` are words."""
-_ADDRESS = re.compile(r"\w+://")
-_NUMBER_WITH_LETTERS = re.compile(r"\d+[^\W\d_]{1,3}\.?")
+_CODE = re.compile(
+    r"[\w.\\/@=+-]*[_\\=][\w.\\/@=+-]*"  # btn_ok, C:\dir, a=1
+    r"|#(?:[0-9a-fA-F]{3,8}|\d+)"  # #ff0000, #12
+    r"|(?:\.{0,2}|~)/[\w./-]+|[\w-]+(?:/[\w.-]+)*/?\.?[\w-]+\.[a-z][a-z0-9]{1,4}"  # /etc/hosts, img/a.png, a.pdf
+    r"|v?\d+(?:\.\d+)+\w{0,8}"  # v1.2.3
+    r"|[a-z]\w*(?:\.[a-z]\w*){2,}|[a-z]\w+(?:\.[a-zA-Z]\w+)+"  # user.name.first
+    r"|(?=.*\d)(?=.*[A-Z])(?!.*[a-z]{2})[A-Za-z0-9.-]+"  # SKU-99-X, M8x40
+    r"|[a-z]+\d[a-z0-9.]*",  # btn1, mp3
+    re.ASCII,
+)
+"""A word that only programs use. `and/or`, `20th`, `Top-10`, `U.S.` and `3-year-old` are words."""
+_LONGEST_CODE = 200
 _DATE_PATTERN = re.compile(
     r"(?:Y{2,4}|y{2,4}|M{1,4}|D{1,2}|d{1,4}|H{1,2}|h{1,2}|m{1,2}|s{1,2}|E{1,4}|[aA])"
     r"(?:[-/.:, ]{1,2}(?:Y{2,4}|y{2,4}|M{1,4}|D{1,2}|d{1,4}|H{1,2}|h{1,2}|m{1,2}|s{1,2}|E{1,4}|[aA]))+"
@@ -71,13 +80,11 @@ def _in_order(text: str) -> list[str]:
 
 
 def is_code(text: str) -> bool:
-    """Whether a text is an identifier, a path, a colour or a date: one word with a sign or a digit in it."""
+    """Whether a text is an identifier, a path, the name of a file, a colour, a version or a pattern of dates."""
     word = text.strip()
     if _DATE_PATTERN.fullmatch(word) and re.search("yy|YY|HH|hh|mm", word):
         return True
-    if not word or any(map(str.isspace, word)) or _ADDRESS.match(word) or _NUMBER_WITH_LETTERS.fullmatch(word):
-        return False
-    return _SIGN.search(word) is not None
+    return len(word) <= _LONGEST_CODE and _CODE.fullmatch(word) is not None
 
 
 def has_words(text: str) -> bool:

@@ -11,7 +11,8 @@ _TAG = re.compile(r"[A-Za-z]{2,20}(?:[-_][\w-]*)?")
 """A language tag; what a template fills in is none."""
 _NO_LANGUAGE = frozenset(("und", "mul"))
 """Tags that do not say which language it is."""
-_MACROLANGUAGES = {"nb": "no", "nn": "no"}
+_MACROLANGUAGES = {"nb": "no", "nn": "no", "iw": "he", "in": "id", "ji": "yi", "sh": "sr"}
+"""Languages that count as one, and codes that were replaced."""
 _PAGE = frozenset(("html", "body"))
 
 

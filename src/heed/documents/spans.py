@@ -22,6 +22,9 @@ _SPACE = re.compile(f"[{_SPACES}]+")
 _MARKUP = re.compile(r"<!--.*?-->|<[^<>]*>", re.DOTALL)
 _MARK = re.compile(r"(?P<bracket>[(\[])?(?:\d{1,3}(?:[-–,] ?\d{1,3}){0,4}|[*†‡§¶]{1,3})(?(bracket)[)\]])")
 """The text of a reference to a note."""
+_RAISED = re.compile(r"^<(?:sup|a)\b|\bvertAlign\b[^<>]*superscript|\bbaseline=[\"']\d", re.IGNORECASE)
+"""Tags of HTML, Word and PowerPoint that raise a text, or link it."""
+_CLOSING = (".", ",", ";", ":", "!", "?", ")", "]", '"', "”", "“", "’", "»")
 
 
 def escape(text: str) -> str:
@@ -141,7 +144,11 @@ class PartsBuilder:
 def _with_marks_joined(
     plain: str, tags: Sequence[InlineTag], escape: Callable[[str], str]
 ) -> tuple[str, list[InlineTag]]:
-    """The text without the marks that refer to notes, `<sup>1</sup>` and `<a>[2]</a>`, which become single tags."""
+    """The text without the marks that refer to notes, which become single tags.
+
+    These are raised numbers and signs after a word (`<sup>1</sup>`), and raised or linked numbers in brackets
+    (`<a>[2]</a>`).
+    """
     joined: list[InlineTag] = []
     kept, done, number = "", 0, 0
     closes = {tag.pair: place for place, tag in enumerate(tags) if tag.kind == "close"}
@@ -151,7 +158,8 @@ def _with_marks_joined(
         begin, end = tag.place, tags[last].place
         kept += plain[done:begin]
         done = begin
-        if last > number and _is_mark(plain, begin, end):
+        is_raised = any(_RAISED.search(each.text) for each in tags[number : last + 1])
+        if last > number and is_raised and _is_mark(plain, begin, end):
             written = ""
             for each in tags[number : last + 1]:
                 written += escape(plain[done : each.place]) + each.text
@@ -169,8 +177,8 @@ def _with_marks_joined(
 def _is_mark(plain: str, begin: int, end: int) -> bool:
     """Whether a range refers to a note: in brackets, or a number or sign that follows a word without a space."""
     match = _MARK.fullmatch(plain, begin, end)
-    follows_word = begin > 0 and not plain[begin - 1].isspace() and not plain[end : end + 1].isalnum()
-    return match is not None and (match["bracket"] is not None or follows_word)
+    follows_word = plain[:begin][-1:].isalpha() or plain[:begin].endswith(_CLOSING)
+    return match is not None and (match["bracket"] is not None or (follows_word and not plain[end : end + 1].isalnum()))
 
 
 def _with_empty_pairs_joined(tags: Sequence[InlineTag]) -> list[InlineTag]:

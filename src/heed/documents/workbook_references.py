@@ -36,13 +36,15 @@ _MATCHING = frozenset((
     "LOOKUP", "VLOOKUP", "HLOOKUP", "XLOOKUP", "EXACT", "SWITCH",
 ))  # fmt: skip
 """Functions that look for a whole text."""
-_SEARCHING = frozenset(("SEARCH", "SEARCHB", "FIND", "FINDB", "SUBSTITUTE", "TEXTBEFORE", "TEXTAFTER", "TEXTSPLIT"))
+_SEARCHING = frozenset(("SEARCH", "SEARCHB", "FIND", "FINDB", "TEXTBEFORE", "TEXTAFTER", "TEXTSPLIT"))
 """Functions that look for a part of a text."""
 _CUTTING = frozenset(("LEFT", "LEFTB", "RIGHT", "RIGHTB", "MID", "MIDB"))
 """Functions whose result is a part of a text."""
 _SIGN = re.compile(r"\s*(?:<>|<=|>=|=|<|>)?")
 _WILDCARD = re.compile(r"~([*?~])|(.)", re.DOTALL)
 
+SHORTEST_PART = 3
+"""Characters of a part that keeps cells: nearly every text has a given letter."""
 Use = Literal["whole", "criterion", "part"]
 
 
@@ -75,7 +77,8 @@ class _References:
         text = text.casefold()
         self._whole.update(each.strip() for each in (text, *text.split(",")))
         criterion = _SIGN.sub("", text, count=1).strip()
-        if use == "whole" or not any(map(str.isalnum, criterion)):
+        is_short = use == "part" and len(criterion) < SHORTEST_PART
+        if use == "whole" or is_short or not any(map(str.isalnum, criterion)):
             return
         if any(sign in criterion for sign in "*?~"):
             pattern = f"*{criterion}*" if use == "part" else criterion

@@ -67,7 +67,7 @@ class _Segment:
         """Whether it has no translation that counts."""
         attributes = (self.opening if self.is_new else self.target_tag or self.opening).attributes
         state = attributes.get("state", "")
-        is_copy = not state and self.target_text == self.source
+        is_copy = not state and self.target_text in (self.source, self.segmented)
         has_target = bool(_MARKUP.sub("", self.target_text).strip()) and state not in _UNTRANSLATED and not is_copy
         return self.is_translated and not has_target and self.opening.attributes.get("approved") != "yes"
 

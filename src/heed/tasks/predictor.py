@@ -71,8 +71,8 @@ def several(inputs: Any) -> Sequence[Any]:
 def several_texts(inputs: Any) -> Sequence[str]:
     """The inputs as a sequence of texts; a single text as one of one. Raises UsageError for anything else."""
     texts = several(inputs)
-    if wrong := next((text for text in texts if not isinstance(text, str)), None):
-        raise UsageError(f"expected a text or a list of texts, got {type(wrong).__name__} in the list.")
+    if wrong := [text for text in texts if not isinstance(text, str)][:1]:
+        raise UsageError(f"expected a text or a list of texts, got {type(wrong[0]).__name__} in the list.")
     return texts
 
 
