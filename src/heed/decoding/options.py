@@ -161,7 +161,7 @@ def validated(options: object) -> SearchOptions:
     if not isinstance(options, SearchOptions):
         raise UsageError(f"options must be a heed.SearchOptions, got {type(options).__name__}.")
     values = {key: _as_tuple(value) for key, value in vars(options).items()}
-    if not options.sample and not options.mbr and isinstance(options.nbest, int):
+    if not options.sample and not options.mbr and isinstance(options.nbest, int) and isinstance(options.beam_size, int):
         values["beam_size"] = max(options.beam_size, options.nbest)
     try:
         return SearchOptions.model_validate(values)
