@@ -123,7 +123,7 @@ def test_what_its_search_cannot_do_is_refused(run: Path) -> None:
             translator.translate("ba", SearchOptions.model_validate(changes))
     with pytest.raises(UsageError, match="cannot be combined in an ensemble"):
         heed.load(run, ensemble=[run])
-    with pytest.raises(UsageError, match="CTranslate2 cannot search with this run"):
+    with pytest.raises(UsageError, match="CTranslate2 does not have models of kind phrase_based"):
         heed.load(run, engine="ctranslate2")
     with pytest.raises(UsageError, match="calibration needs a run that can score"):
         translator.calibrate(SearchOptions())

@@ -33,7 +33,6 @@ from heed.tasks.embedding import (
     whole_words,
 )
 from heed.text.readers.lines import Errors
-from heed.text.vocabulary import UNK_ID
 
 LM_WEIGHT = 0.2
 """Default weight of a language model in shallow fusion."""
@@ -337,6 +336,10 @@ class Predictor:
         """Return the vectors [N, D] of words, as they are after a blank: subwords at the beginning of a text differ."""
         return self.embed([f" {word}" for word in several_texts(words)])
 
+    def are_unknown(self, words: Sequence[str]) -> Sequence[bool]:
+        """Whether each word has no vector of its own, but that of all unknown words; empty if none can be so."""
+        return ()
+
     def neighbours(self, query: str, top: int = 10) -> list[tuple[str, float]]:
         """Return the words nearest to a word, or to a sum such as `king - man + woman`, with their cosines, best first.
 
@@ -353,8 +356,7 @@ class Predictor:
         normaliser = self.run.recipe.data.normaliser
         words = [normaliser.apply(word) for word in found[0].words]
         vectors = self.word_vectors(words)
-        encoded = [*self.run.tokenizers.values()][-1].encode([f" {word}" for word in words])
-        require_known(words, vectors, [UNK_ID in ids for ids in encoded])
+        require_known(words, vectors, self.are_unknown(words))
         return self.neighbourhood.nearest(np.asarray(found[0].signs, np.float32) @ unit(vectors), top, words)
 
     @property

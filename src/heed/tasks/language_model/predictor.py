@@ -30,7 +30,7 @@ from heed.tasks.language_model.data import TextData
 from heed.tasks.language_model.dynamic_evaluation import DynamicOptions, DynamicReader
 from heed.tasks.predictor import ALONE, Combination, Predictor, several_texts
 from heed.tasks.prepare import open_tokens
-from heed.text.vocabulary import Vocabulary
+from heed.text.vocabulary import UNK_ID, Vocabulary
 
 
 class LanguageModelPredictor(Predictor):
@@ -104,6 +104,10 @@ class LanguageModelPredictor(Predictor):
         self.require("embed", "self-attention")
         model: Any = self.run.new_model().to(self.run.device) if random_weights else self.run.model
         return generator_attention(model, self.run.tokenizers["tgt"], several_texts(texts), self.run.device)
+
+    def are_unknown(self, words: Sequence[str]) -> Sequence[bool]:
+        encoded = self.run.tokenizers["tgt"].encode([f" {word}" for word in words])
+        return [UNK_ID in ids for ids in encoded]
 
     def analyse(self, quiet: bool = False) -> Mapping[str, Any]:
         """Evaluate the validation text as a whole, read in the same way as users' texts."""
