@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 from command import call
+from serving import serving
 from toy import WORDS, pairs, prepared, with_weights, write_pairs
 from transformers import AutoTokenizer, MarianConfig, MarianMTModel
 
@@ -163,6 +164,13 @@ def test_an_imported_model_translates_as_in_transformers(imported: tuple[Path, P
     found = predictor.translate(lines, options)
     equal = sum(map(str.__eq__, found, expected))
     assert equal == len(lines), [pair for pair in zip(found, expected, strict=True) if pair[0] != pair[1]][:3]
+
+
+def test_an_imported_model_is_served(imported: tuple[Path, Path]) -> None:
+    loaded = heed.load(imported[1], tag="de")
+    with serving([loaded]) as live:
+        answer = live.post("/translate", {"q": "ba ce", "source": "auto", "target": loaded.languages[1] or "tgt"})
+    assert (answer.status, answer.json["translatedText"]) == (200, loaded.translate("ba ce"))
 
 
 def test_an_imported_model_is_trained_further_translated_and_inspected(

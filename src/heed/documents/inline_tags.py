@@ -198,7 +198,7 @@ def _in_order(places: Places, target: str) -> Places:
 
 
 def _with_ordered_placeholders(places: Places, tags: Sequence[InlineTag]) -> Places:
-    """The places, with placeholders that are told apart by their order in the order of the source."""
+    """The places, with those placeholders that get their values in order (`%s`) in the order of the source."""
     ordered = iter([tag for tag in tags if is_ordered(tag.text)])
     return [(next(ordered) if is_ordered(tag.text) else tag, place) for tag, place in places]
 
