@@ -94,15 +94,15 @@ def require_comparable(experiments: Sequence[Experiment], flags: Flags) -> None:
         sys.exit(f"error: {', '.join(seeds)} would hold out other lines than the first: pass validation files.")
 
 
-def train(experiments: Sequence[Experiment], out: Path, budget: Budget, threads: int, flags: Flags) -> None:
-    """Train the unfinished experiments one after the other. A signal ends this process too."""
+def train(experiments: Sequence[Experiment], out: Path, threads: int, flags: Flags) -> None:
+    """Train the unfinished experiments one after the other; all share `flags`. A signal ends this process too."""
     for number, experiment in enumerate(experiments, start=1):
         folder = out / folder_name(experiment.name)
-        _require_same(folder, shlex.join([*flags, *budget.flags, *experiment.flags]))
+        _require_same(folder, shlex.join([*flags, *experiment.flags]))
         if has_ended(folder):
             continue
         words = ["--resume", str(folder)] if list_checkpoints(folder / "checkpoints") else [
-            *flags, *budget.flags, *experiment.flags, "--out", str(folder), "--overwrite",
+            *flags, *experiment.flags, "--out", str(folder), "--overwrite",
         ]  # fmt: skip
         command = [sys.executable, "-m", "heed", "train", *words, "--threads", str(threads)]
         told = shlex.join(["heed", *command[3:]])

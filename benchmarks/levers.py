@@ -124,7 +124,7 @@ def main() -> None:
         sys.exit(f"error: --ensemble has {', '.join(sorted(missing))}, which --only has not.")
     if not given.table:
         require_comparable(experiments, given.train)
-        train(experiments, given.out, budget, given.threads, given.train)
+        train(experiments, given.out, given.threads, [*given.train, *budget.flags])
     rows = compare(experiments, given.out, given.threads, ensembles=ensembles)
     print(f"{rows[0].evaluation.test.label}, beam of the recipe; {machine_line(given.threads)}\n\n{report(rows)}")
 

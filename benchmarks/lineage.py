@@ -3,14 +3,16 @@
     python benchmarks/lineage.py --data FOLDER --minutes 15 --threads 1 --seeds 1,2,3 --plot docs/pictures/lineage.png
 
 FOLDER holds the files of Multi30k that the recipes name. Each system is a recipe, some with flags, of about two million
-parameters and with the same tokenizer, and is trained for `--minutes` (or `--updates`, which are comparable where other
-programs share the cores). Finished runs are not trained again and interrupted ones are resumed, so
+parameters and with the same tokenizer, and is trained for `--minutes`, or for `--updates`, which do not depend on the
+machine: one number, or a file with a line `system<TAB>number` for each, such as those that a core makes in the minutes.
+Finished runs are not trained again and interrupted ones are resumed, so
 `timeout -s TERM 1h python benchmarks/lineage.py ...` does an hour of the work; translations are kept next to the runs.
 
 The table has BLEU and chrF on validation data, or with `--test` on test_2016_flickr, parameters, minutes of training,
 sentences a second (in one batch, by the recipe's search), and BLEU by the length of the source; numbers are means over
 the seeds. `--plot` draws the last of these: what attention does for long sentences. `--direction de-en` exchanges the
 languages.
+`--device cuda` trains on a GPU, in float32.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
@@ -176,7 +178,8 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--direction", choices=("en-de", "de-en"), default="en-de", help="with another --out for each")
     made.add_argument("--seeds", default="1", help="comma-separated seeds (default 1)")
     made.add_argument("--minutes", type=float, default=15.0, help="minutes of training for each run (default 15)")
-    made.add_argument("--updates", type=int, default=0, help="updates for each run, instead of minutes")
+    made.add_argument("--updates", default="0", help="updates for each run instead of minutes: a number, or a file")
+    made.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="where to train (default cpu)")
     made.add_argument("--threads", type=int, default=num_cpus(), help="CPU threads (default: all cores)")
     made.add_argument("--table", action="store_true", help="train nothing, score the finished runs")
     made.add_argument("--test", action="store_true", help="score on test_2016_flickr instead of validation data")
@@ -195,6 +198,23 @@ def runs_of(given: argparse.Namespace) -> dict[str, dict[str, Flags]]:
     }
 
 
+def updates_of(said: str, names: Iterable[str]) -> dict[str, int]:
+    """The updates of each system: one number for all, or those of a file."""
+    if said.isdecimal():
+        return dict.fromkeys(names, int(said))
+    lines = [line.split("\t") for line in Path(said).read_text(encoding="utf-8").splitlines()]
+    of_file = {name: int(number) for name, number in lines}
+    if missing := [name for name in names if name not in of_file]:
+        sys.exit(f"error: {said} has no number of updates for {', '.join(missing)}.")
+    return of_file
+
+
+def budget_of(minutes: float, updates: int) -> Flags:
+    """The flags of so many updates, with one validation at the end, or of so many minutes if there are none."""
+    every = ["--training.eval_every=100000"] if updates else []
+    return [*Budget(0.0 if updates else minutes, updates).flags, *every]
+
+
 def other_way(direction: str) -> Flags:
     """Flags that exchange source and target of the recipes, for German to English."""
     src, tgt = direction.split("-")
@@ -210,13 +230,14 @@ def main() -> None:
     given = parser().parse_args()
     systems = runs_of(given)
     if not given.table:
-        every = ["--training.eval_every=100000"] if given.updates else []  # validation at the end alone
-        experiments = [Experiment(name, flags) for runs in systems.values() for name, flags in runs.items()]
-        flags = [f"--data.dir={given.data}", "--device=cpu", *every, *other_way(given.direction)]
-        budget = Budget(0.0 if given.updates else given.minutes, given.updates)
-        train(
-            [Experiment(each.name, [*each.flags, *flags]) for each in experiments], given.out, budget, given.threads, []
-        )  # fmt: skip
+        numbers = updates_of(given.updates, systems)
+        where = ["--device=cpu"] if given.device == "cpu" else ["--device=cuda", "--training.precision=float32"]
+        flags = [f"--data.dir={given.data}", *where, *other_way(given.direction)]
+        experiments = [
+            Experiment(run, [*own, *flags, *budget_of(given.minutes, numbers[name])])
+            for name, runs in systems.items() for run, own in runs.items()
+        ]  # fmt: skip
+        train(experiments, given.out, given.threads, [])
     part = "test_2016_flickr" if given.test else "val"
     languages = given.direction.split("-")
     test = read_parallel(*(given.data / f"{part}.{code}.gz" for code in languages))

@@ -52,7 +52,7 @@ def main() -> None:
         sys.exit(f"error: no recipe is called {', '.join(unknown)}. There are: {', '.join(known)}.")
     if not given.table:
         experiments = [Experiment(name, [str(known[name]), f"--data.dir={given.data}"]) for name in names]
-        train(experiments, given.out, Budget(given.minutes, 0), given.threads, [])
+        train(experiments, given.out, given.threads, Budget(given.minutes, 0).flags)
     ended = [given.out / folder_name(name) for name in names if has_ended(given.out / folder_name(name))]
     if not ended:
         sys.exit("error: no run has finished yet.")

@@ -80,7 +80,7 @@ def main() -> None:
     budget = budget_of(given)
     experiments = chosen(tokenizers(given.pieces, given.words, given.shortlist), given.only, BASELINE)
     if not given.table:
-        train(experiments, given.out, budget, given.threads, given.train)
+        train(experiments, given.out, given.threads, [*given.train, *budget.flags])
     rows = compare(experiments, given.out, given.threads, num_common=given.words if given.rare is None else given.rare)
     if rows[0].evaluation.run and not rows[0].evaluation.run.recipe.data.tokenised:
         print("warning: the text is not tokenised: to a word model 'dog,' and 'dog.' are two words", file=sys.stderr)

@@ -109,6 +109,8 @@ def first_columns(columns: Float[Tensor, "B S D"], number: Int[Tensor, " B"]) ->
 class _Convolution(ReaderModel):
     """What both encoders share: the vectors of words, and the columns of 4-grams."""
 
+    replayable = True
+
     def __init__(self, config: Any, vocabularies: Vocabularies) -> None:
         super().__init__()
         self.config = config
@@ -142,14 +144,15 @@ class SentenceConvolution(_Convolution, ReaderToEnd):
         self, source: Any, dropout_keys: DropoutKeys | None = None
     ) -> tuple[Float[Tensor, "B S D"], tuple[States, ...]]:
         columns, number = self._words(source, dropout_keys), source.mask.sum(1)
-        sentence, ngrams = columns[:, 0], columns
+        sentence, ngrams, most = columns[:, 0], columns, columns.shape[1]
         kernels, level = torch.split(self.kernels, self.sizes), 0
         while True:
             weights = kernels[min(level, len(kernels) - 1)]
             ends = number < len(weights)
             sentence = torch.where((ends & (number > 0))[:, None], self._topped(columns, number), sentence)
             number = number.masked_fill(ends, 0) - (len(weights) - 1) * ~ends
-            if level >= len(NGRAM_KERNELS) and not number.any():
+            most = 0 if most < len(weights) else most - len(weights) + 1  # that of a row without padding
+            if level >= len(NGRAM_KERNELS) and not most:
                 return ngrams, ((sentence,),)
             columns = convolved(columns, weights)
             level += 1
