@@ -97,8 +97,6 @@ def tiny_keys(folder: Path, **changes: Any) -> dict[str, Any]:
     tiny = dict(TINY)
     if own := OTHER_MODELS.get(str(changes.get("model__kind"))):
         tiny = {key: value for key, value in TINY.items() if not key.startswith("model.")} | own
-    if "model__encoder__kind" in changes:
-        tiny.pop("model.encoder.hidden_size", None)
     return {
         "task": "translation", "data.src": str(src), "data.tgt": str(tgt), "data.hold_out": 8, **tiny,
         **{name.replace("__", "."): value for name, value in changes.items()},

@@ -7,7 +7,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from heed.nn.device import recorded
 from heed.nn.dropout_keys import DropoutKeys
 from heed.nn.recurrent import CELLS, Bidirectional, Cell, GRUCell, States, unroll, unroll_rows
 
@@ -224,19 +223,6 @@ def test_an_open_keeping_gate_keeps_the_state(name: str) -> None:
     before = random_states(cell)
     _, after = unroll(cell, torch.zeros(30, ROWS, INPUT), before)
     torch.testing.assert_close(after, before, rtol=0, atol=1e-3)
-
-
-@every_cell
-def test_rows_are_read_without_knowing_their_lengths_where_kernels_are_recorded(name: str) -> None:
-    torch.manual_seed(2)
-    cell, x, mask = CELLS[name](3, 4), torch.randn(3, 12, 3), torch.arange(12) < torch.tensor([5, 12, 1])[:, None]
-    _, states = unroll_rows(cell, x, mask)
-    with recorded(), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Tensor, "__bool__", lambda _: pytest.fail("waits for a value"))
-        patch.setattr(Tensor, "cpu", lambda _: pytest.fail("waits for the lengths"))
-        _, found = unroll_rows(cell, x, mask)
-    for ours, theirs in zip(found, states, strict=True):
-        torch.testing.assert_close(ours, theirs)
 
 
 @every_cell

@@ -82,7 +82,6 @@ class EncoderDecoder(GenerativeModel):
         self.config = config
         reader: Any = MODELS[config.encoder.kind]
         self.encoder: ReaderModel = reader(config.encoder, vocabularies)
-        self.replayable = self.encoder.replayable
         _, decoder = DECODERS[config.decoder.kind]  # type: ignore[attr-defined]
         self.decoder = decoder(
             config.decoder, config.d_model, config.dropout, self.encoder.num_features, self.encoder.last_sizes

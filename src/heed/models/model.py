@@ -53,7 +53,7 @@ class Model(nn.Module):
     """Whether it is estimated from counts in one pass, without gradients."""
     sparse_gradients: ClassVar[bool] = False
     """Whether an update changes few rows of its weights, so that gradients are sparse tensors."""
-    replayable: bool = False
+    replayable: ClassVar[bool] = False
     """Whether a GPU computes all batches of one shape by the same kernels, so that `heed.training.replay` can record
     them."""
     derives: ClassVar[bool] = False

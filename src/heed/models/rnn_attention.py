@@ -62,7 +62,6 @@ class RecurrentAttention(GenerativeModel):
 
     Config = RecurrentAttentionConfig
     needs_source = True
-    replayable = True
     papers = "attention over a recurrent encoder (Bahdanau et al. 2015)"
 
     def __init__(self, config: RecurrentAttentionConfig, vocabularies: Vocabularies) -> None:

@@ -49,7 +49,6 @@ class RecurrentReader(ReaderToEnd):
     """Features of each position from those that were read before it, and a last state."""
 
     Config = RecurrentReaderConfig
-    replayable = True
     papers = "the encoder of sequence to sequence learning (Sutskever et al. 2014)"
 
     def __init__(self, config: RecurrentReaderConfig, vocabularies: Vocabularies) -> None:

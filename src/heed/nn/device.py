@@ -69,24 +69,6 @@ def set_threads(threads: int) -> None:
         library.mallopt(_M_TRIM_THRESHOLD, (1 << 31) - 1)
 
 
-_recordings: list[None] = []
-
-
-@contextmanager
-def recorded() -> Iterator[None]:
-    """Meanwhile a GPU's kernels are recorded, so nothing may wait for their results (`may_wait`)."""
-    _recordings.append(None)
-    try:
-        yield
-    finally:
-        _recordings.pop()
-
-
-def may_wait() -> bool:
-    """Whether the values of tensors may decide what is computed: not while a GPU's kernels are recorded."""
-    return not _recordings
-
-
 @contextmanager
 def products_by(threads: int) -> Iterator[None]:
     """In this thread, divide operations among so many threads for a while."""

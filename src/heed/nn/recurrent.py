@@ -18,7 +18,6 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from heed.nn.device import may_wait
 from heed.nn.dropout_keys import DropoutKeys
 from heed.nn.packing import is_packed
 from heed.nn.repeated_product import Product, repeated_product
@@ -218,14 +217,13 @@ def unroll_rows(
 ) -> tuple[Float[Tensor, "B S N"], States]:
     """Read rows from the beginning; padding, at the end of a row, is not read: each state is that after its last step.
 
-    The outputs at padding are undefined. PyTorch's kernels need the lengths on the CPU, so where nothing may wait for
-    them, the steps are computed one by one.
+    The outputs at padding are undefined.
     """
     states = cell.zeros(len(x))
-    if may_wait() and bool(mask.all()):
+    if bool(mask.all()):
         out, states = unroll(cell, x.transpose(0, 1), states)
         return out.transpose(0, 1), states
-    if may_wait() and cell.fuses(x):
+    if cell.fuses(x):
         return _fused_rows(cell, x, states, mask.sum(1))
     products = [repeated_product(linear, x.shape[1]) for linear in cell.recurrents()]
     outputs = []

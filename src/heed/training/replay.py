@@ -19,7 +19,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from heed.data.batch import Batch, Shape
-from heed.nn.device import is_out_of_memory, recorded
+from heed.nn.device import is_out_of_memory
 from heed.nn.dropout_keys import DropoutKeys
 
 MOST_GRAPHS = 256
@@ -46,7 +46,7 @@ class Recorder:
         graph, before = torch.cuda.CUDAGraph(), torch.cuda.current_stream()
         self._stream.wait_stream(before)
         try:
-            with torch.cuda.stream(self._stream), recorded():
+            with torch.cuda.stream(self._stream):
                 work()
                 torch.cuda.empty_cache()  # which is impossible during a recording
                 graph.capture_begin(pool=self._pool, capture_error_mode="thread_local")
