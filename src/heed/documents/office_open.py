@@ -10,8 +10,8 @@ the same format become one run, and that marks of the spelling check and of the 
 splits a sentence into such runs whenever it is edited, and tags for them would have no meaning.
 
 python-docx, openpyxl and python-pptx read these formats into objects and write a new package: openpyxl loses text
-boxes, sparklines and buttons, and none of the three has the order of runs, links and fields in one list. Here only the XML of
-paragraphs with text is written anew, and the rest of the package stays byte by byte (`zip_package.py`).
+boxes, sparklines and buttons, and none of the three has the order of runs, links and fields in one list. Here only the
+XML of paragraphs with text is written anew, and the rest of the package stays byte by byte (`zip_package.py`).
 """
 
 from __future__ import annotations
