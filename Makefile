@@ -42,7 +42,7 @@ $(INSTALLED): pyproject.toml constraints.txt
 demo: setup ## train, score and use a translator on the built-in corpus
 	$(BIN)/heed demo --out runs/demo --overwrite
 
-test: check ## check, then every test but the slow ones: under ten minutes (those of the pages need chromium)
+test: check ## check, then every test but the slow ones: a quarter of an hour on two slow cores (those of the pages need chromium)
 	$(PYTEST) -rs $(ARGS)
 
 test-processors: setup ## the tests that depend on the processor, on a simulated older one
