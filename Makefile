@@ -42,7 +42,7 @@ $(INSTALLED): pyproject.toml constraints.txt
 demo: setup ## train, score and use a translator on the built-in corpus
 	$(BIN)/heed demo --out runs/demo --overwrite
 
-test: check ## check, then every test but the slow ones: under ten minutes (those of the pages need chromium)
+test: check ## check, then every test but the slow ones: a quarter of an hour on two slow cores (those of the pages need chromium)
 	$(PYTEST) -rs $(ARGS)
 
 test-processors: setup ## the tests that depend on the processor, on a simulated older one
@@ -80,7 +80,7 @@ bench-quality: setup ## train every recipe of recipes/ (hours; HEED_DATA=FOLDER 
 course: setup ## run the commands of the course's chapters (docs/course) and compare their figures: about eleven minutes of one core
 	$(BIN)/python benchmarks/chapters.py $(ARGS)
 
-docs: setup ## the documentation site in build/docs; a warning or a broken link is an error
+docs: setup ## the documentation site in build/docs; a warning or a broken link inside it is an error
 	$(BIN)/sphinx-build -q -W --keep-going -b html docs build/docs
 	@echo "Open build/docs/index.html"
 

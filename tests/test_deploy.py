@@ -6,8 +6,10 @@ import configparser
 import re
 import shlex
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
+from shutil import which
 from typing import Any
 
 import pytest
@@ -100,6 +102,25 @@ def test_the_unit_has_no_rights_and_time_to_finish() -> None:
     assert service["CapabilityBoundingSet"] == ""
     assert {service[name] for name in ("DynamicUser", "NoNewPrivileges", "PrivateTmp", "ProtectHome")} == {"yes"}
     assert service["ProtectSystem"] == "strict"
+
+
+def complaints(text: str, folder: Path) -> list[str]:
+    """What systemd says of a unit, whose programs are replaced by one that exists here."""
+    path = folder / "heed.service"
+    path.write_text(re.sub(r"^(Exec\w+=)\S+", rf"\g<1>{sys.executable}", text, flags=re.MULTILINE))
+    verify = ["systemd-analyze", "verify", "--man=no", str(path)]
+    checked = subprocess.run(verify, capture_output=True, text=True, check=False)
+    return [line for line in checked.stderr.splitlines() if path.name in line]  # others are about units of the machine
+
+
+@pytest.mark.skipif(not which("systemd-analyze"), reason="systemd-analyze is not installed (Debian package systemd)")
+def test_systemd_understands_every_line_of_the_unit(tmp_path: Path) -> None:
+    text = (DEPLOY / "heed.service").read_text()
+    assert complaints(text, tmp_path) == []
+    [unknown] = complaints(text.replace("ProtectClock=", "ProtectClocks="), tmp_path)
+    assert "ProtectClocks" in unknown
+    [malformed] = complaints(text.replace("TimeoutStopSec=40", "TimeoutStopSec=forty"), tmp_path)
+    assert "forty" in malformed
 
 
 def torchrun_commands() -> dict[str, list[str]]:

@@ -9,6 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from zipfile import ZipFile
 
 import numpy as np
 import pytest
@@ -211,6 +212,16 @@ def test_a_package_of_argos_is_compared_and_its_bias_chosen(trained: Path, tmp_p
     assert findings["equal_outputs"] >= 0.95 and findings["largest_difference"] < 1e-4
     assert findings["end_bias"] in argos.END_BIASES and findings["num_measured"] >= 15
     assert findings["bleu_there"] > findings["bleu_here"] - 5
+    with ZipFile(tmp_path / "aa_bb.argosmodel") as archive:
+        assert archive.testzip() is None and len(set(archive.namelist())) == len(archive.namelist())
+        [name] = [name for name in archive.namelist() if name.endswith("README.md")]
+        card = archive.read(name).decode("utf-8")
+        assert json.loads(archive.read(name.replace("README.md", "metadata.json")))["from_code"] == "aa"
+    for part in ("- aa\n- bb\n", "a package for Argos Translate", "train.aa", "SHA-256", "## Scores",
+                 "nrefs:1\\|case:mixed", "## Intended use\n\nFILL IN", "## Licence\n\nFILL IN", "## Limits",
+                 "package.install_from_path", "verified with the calls of Argos Translate",
+                 f"on {findings['num_measured']} lines"):  # fmt: skip
+        assert part in card, part
 
 
 def test_the_code_of_argos_translates_with_a_package(
@@ -227,9 +238,11 @@ def test_the_code_of_argos_translates_with_a_package(
     translate = importlib.import_module("argostranslate.translate")
     run = Run(trained)
     argos.export_argos(run, tmp_path / "aa_bb.argosmodel")
+    argos.add_card(tmp_path / "aa_bb.argosmodel", "README.md", "A card.\n")
     package.install_from_path(tmp_path / "aa_bb.argosmodel")
     [installed] = package.get_installed_packages()
     assert (installed.from_code, installed.to_code) == ("aa", "bb")
+    assert installed.get_readme() == "A card.\n"
     model = ctranslate2_translator(installed.package_path / "model")
     whole = SimpleNamespace(split_sentences=lambda text: [text])
     lines = [row[0] for row in verification.validation_rows(run)[0]]

@@ -9,9 +9,9 @@ Runs are written again as they were. Where no word has moved, the only differenc
 the same format become one run, and that marks of the spelling check and of the last page breaks between them go: Word
 splits a sentence into such runs whenever it is edited, and tags for them would have no meaning.
 
-python-docx, openpyxl and python-pptx read these formats into objects and write a new package: openpyxl loses charts,
-pictures and macros, and none of the three has the order of runs, links and fields in one list. Here only the XML of
-paragraphs with text is written anew, and the rest of the package stays byte by byte (`zip_package.py`).
+python-docx, openpyxl and python-pptx read these formats into objects and write a new package: openpyxl loses text
+boxes, sparklines and buttons, and none of the three has the order of runs, links and fields in one list. Here only the
+XML of paragraphs with text is written anew, and the rest of the package stays byte by byte (`zip_package.py`).
 """
 
 from __future__ import annotations

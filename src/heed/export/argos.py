@@ -1,15 +1,16 @@
 """Translators as packages of Argos Translate and LibreTranslate, `.argosmodel`.
 
-A package is a zip archive with one folder: `metadata.json`, `model` in CTranslate2's format, and one SentencePiece
-model for both sides. Argos's search is fixed: beam 4, with log-probabilities divided by length^0.2, under which a model
-that was tuned for a stronger penalty ends too early. A bias on the end of sentence, chosen on validation data, is put
-into the model for that.
+A package is a zip archive with one folder: `metadata.json`, `model` in CTranslate2's format, one SentencePiece model
+for both sides, and the model card as `README.md`, which Argos Translate can show. Argos's search is fixed: beam 4, with
+log-probabilities divided by length^0.2, under which a model that was tuned for a stronger penalty ends too early. A
+bias on the end of sentence, chosen on validation data, is put into the model for that.
 """
 
 from __future__ import annotations
 
 import json
 from importlib import import_module
+from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -69,6 +70,17 @@ def export_argos(run: Run, path: Path, end_bias: float = 0.0) -> None:
             archive.writestr(f"{name}/sentencepiece.model", src.model)
             for part in sorted(Path(temporary).iterdir()):
                 archive.write(part, f"{name}/model/{part.name}")
+
+
+def add_card(path: Path, name: str, text: str) -> None:
+    """Put a model card into a package, beside its metadata. Raises StorageError."""
+    with storage_errors("write the package", path=path):
+        packed = BytesIO(path.read_bytes())
+        with ZipFile(packed, "a", ZIP_DEFLATED) as archive:
+            folder = archive.namelist()[0].partition("/")[0]
+            archive.writestr(f"{folder}/{name}", text)
+        with atomic_write(path, "wb") as file:
+            file.write(packed.getbuffer())
 
 
 class Argos(CTranslate2):

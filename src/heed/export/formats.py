@@ -1,7 +1,7 @@
 """Exporting a run in the format of another program: written, verified in that program, and described.
 
 A folder appears when all of that has succeeded, with `verification.json` and a model card in it. A single file gets a
-file of findings next to it.
+file of findings next to it, and the card inside if the format has a place for one.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 from heed.core.errors import DataError, UsageError
 from heed.core.files import atomic_folder, atomic_write, storage_errors
-from heed.export.argos import Argos, export_argos, tune_argos
+from heed.export.argos import Argos, add_card, export_argos, tune_argos
 from heed.export.arpa import export_arpa
 from heed.export.bert import export_bert
 from heed.export.ctranslate2 import export_ctranslate2
@@ -44,6 +44,8 @@ class Format:
     """Whether the model is a single file."""
     tune: Callable[[Run, Path, Findings], Findings] | None = None
     """Fits a verified model to the search of the other program."""
+    add_card: Callable[[Path, str, str], None] | None = None
+    """Puts a text with a name into a single file that has a place for a model card."""
     needs: str = ""
     """Ability that the run must have."""
     pipeline: str = ""
@@ -61,6 +63,12 @@ _MARIAN_USE = (
     'tokenizer, model = AutoTokenizer.from_pretrained("FOLDER"), MarianMTModel.from_pretrained("FOLDER")',
     'written = model.generate(**tokenizer(["A sentence."], return_tensors="pt"))',
     "print(tokenizer.batch_decode(written, skip_special_tokens=True))",
+)
+_ARGOS_USE = (
+    "from argostranslate import package, translate",
+    "",
+    'package.install_from_path("FILE.argosmodel")',
+    'print(translate.translate("A sentence.", "FROM", "TO"))  # codes of languages',
 )
 FORMATS = {
     "gpt2": Format(
@@ -94,6 +102,8 @@ FORMATS = {
         built_with=("ctranslate2", "sentencepiece"),
         is_file=True,
         tune=tune_argos,
+        add_card=add_card,
+        use=_ARGOS_USE,
         keys={"tokenizer.kind": "sentencepiece", "tokenizer.joint": True},
     ),
     "arpa": Format("n-grams for KenLM and SRILM", export_arpa, Kenlm, ("kenlm",), is_file=True, needs="generate"),
@@ -116,9 +126,8 @@ def export(run: Run, out: Path, to: str) -> tuple[Any, Findings]:
         path = new / out.name
         written = chosen.write(run, path)
         findings = _findings(run, path, to, chosen)
-        card = model_card(run, chosen.title, chosen.use, findings.summary(), chosen.pipeline)
         with atomic_write(path / CARD, "w") as file:
-            file.write(card)
+            file.write(_card(run, chosen, findings))
         _write_findings(path / FILE, findings)
         for part in sorted(path.iterdir()):
             part.rename(new / part.name)
@@ -135,6 +144,8 @@ def _export_file(run: Run, out: Path, to: str, chosen: Format) -> tuple[Any, Fin
     except DataError:
         out.unlink()
         raise
+    if chosen.add_card:
+        chosen.add_card(out, CARD, _card(run, chosen, findings))
     with storage_errors("write the findings", path=out):
         _write_findings(out.with_name(f"{out.name}.{FILE}"), findings)
     return written, findings
@@ -145,6 +156,10 @@ def _findings(run: Run, path: Path, to: str, chosen: Format) -> Findings:
         return Findings(format=to, program=chosen.packages[0], verified=False, reason=reason)
     findings = verify(run, chosen.program(path, run), to)
     return chosen.tune(run, path, findings) if chosen.tune else findings
+
+
+def _card(run: Run, chosen: Format, findings: Findings) -> str:
+    return model_card(run, chosen.title, chosen.use, findings.summary(), chosen.pipeline)
 
 
 def _write_findings(path: Path, findings: Findings) -> None:

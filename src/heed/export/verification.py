@@ -76,7 +76,10 @@ class Findings(Config):
         if self.equal_outputs is not None:
             parts.append(f"{self.equal_outputs:.1%} of the outputs are equal")
         if self.bleu_there is not None:
-            parts.append(f"BLEU {self.bleu_here:.2f} in heed, {self.bleu_there:.2f} there")
+            where = f" on {self.num_measured:,} lines" if self.num_measured else ""
+            parts.append(f"BLEU {self.bleu_here:.2f} in heed, {self.bleu_there:.2f} there{where}")
+        if self.end_bias:
+            parts.append(f"the end of sentence has a bias of {self.end_bias:g} there")
         parts.append(f"log-probabilities differ by at most {self.largest_difference:.1e}")
         return f"verified with {self.program}: {', '.join(parts)}"
 
