@@ -137,7 +137,7 @@ class PartsBuilder:
     def _close_span(self) -> None:
         if self.is_inside:
             plain, tags = _with_marks_joined("".join(self._chunks), self._tags, self._escape)
-            self._parts.append(Span(plain, _with_empty_pairs_joined(tags), self._escape))
+            self._parts.append(Span(plain, _with_empty_pairs_joined(plain, tags), self._escape))
             self.is_inside = False
 
 
@@ -164,7 +164,11 @@ def _with_marks_joined(
             for each in tags[number : last + 1]:
                 written += escape(plain[done : each.place]) + each.text
                 done = each.place
-            spaced = [begin == 0 or plain[begin - 1].isspace(), end == len(plain) or plain[end].isspace()]
+            is_followed = any(each.place == end and each.kind == "single" for each in tags[last + 1 : last + 2])
+            spaced = [
+                begin == 0 or plain[begin - 1].isspace(),
+                (end == len(plain) or plain[end].isspace()) and not is_followed,
+            ]
             joined.append(InlineTag(written, len(kept), "single", -1, not spaced[0], not spaced[1]))
             done += all(spaced) and end < len(plain)  # of two spaces, one stays
             number = last + 1
@@ -181,7 +185,7 @@ def _is_mark(plain: str, begin: int, end: int) -> bool:
     return match is not None and (match["bracket"] is not None or (follows_word and not plain[end : end + 1].isalnum()))
 
 
-def _with_empty_pairs_joined(tags: Sequence[InlineTag]) -> list[InlineTag]:
+def _with_empty_pairs_joined(plain: str, tags: Sequence[InlineTag]) -> list[InlineTag]:
     """The tags, with a pair that has no text inside as one single tag: a link around an image."""
     joined: list[InlineTag] = []
     opened: dict[int, int] = {}
@@ -192,7 +196,10 @@ def _with_empty_pairs_joined(tags: Sequence[InlineTag]) -> list[InlineTag]:
         elif tag.kind == "close" and (first := opened.get(tag.pair, len(joined))) < len(joined):
             some = joined[first:]
             if some[0].pair == tag.pair and some[0].place == tag.place:
-                glued = all(each.glued_left for each in some), tag.glued_right
+                follows_tag = first > 0 and joined[first - 1].place == tag.place
+                stands_for_word = any(each.kind == "single" and not each.text.startswith("<!--") for each in some)
+                follows_space = stands_for_word and not follows_tag and plain[: tag.place][-1:].isspace()
+                glued = not follows_space and all(each.glued_left for each in some), tag.glued_right
                 text = "".join(each.text + ("" if each.glued_right else " ") for each in some[:-1]) + tag.text
                 joined[first:] = [InlineTag(text, tag.place, "single", -1, *glued)]
     return joined
