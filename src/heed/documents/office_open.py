@@ -46,6 +46,8 @@ _DROPPED = frozenset(("w:proofErr", "w:lastRenderedPageBreak"))
 _EPHEMERAL = re.compile(r"""\s(?:dirty|err|smtClean|noProof)=(?:"[^"]*"|'[^']*')|\s+(?=/?>)""")
 """Attributes of a run's format that have no effect on its looks."""
 _SPACE = re.compile(r"""\s+xml:space=(?:"[^"]*"|'[^']*')""")
+_RETURN = "_x000D_"
+"""How Excel writes a carriage return."""
 _MARK = re.compile("\x01(\\d+)\x02")
 
 
@@ -243,7 +245,7 @@ class _ParagraphReader:
             written += token.raw
             if token.kind == "close":
                 break
-            out += self._part.characters_of(token)
+            out += self._characters(token, opening)
         if not out:
             return Atom("markup", written, run)
         space = _SPACE.search(opening.raw)
@@ -253,6 +255,14 @@ class _ParagraphReader:
             run.space = space[0] if space else "" if is_in_drawing else ' xml:space="preserve"'
         run.text_tag, run.text_end = _SPACE.sub("", opening.raw), token.raw
         return Atom("text", out, run, written)
+
+    def _characters(self, token: XmlToken, opening: XmlToken) -> str:
+        """Text as it is read. In a workbook, `_x000D_` is a carriage return."""
+        text = self._part.characters_of(token)
+        if _RETURN not in text or not self._part.name_of(opening).startswith("s:"):
+            return text
+        self._part.write_return_as(_RETURN)
+        return text.replace(_RETURN, "\r")
 
 
 def _is_computed(field: XmlToken) -> bool:
@@ -273,6 +283,7 @@ WORD = PackedFormat(
 SLIDES = PackedFormat(
     is_markup=True,
     main=r"ppt/slides/slide\d+\.xml",
+    root="ppt/presentation.xml",
     others=rf"ppt/(?:notesSlides/notesSlide\d+\.xml|{_DRAWINGS})",
     types=_TYPE.format(r"presentationml\.(?:slide|notesSlide)"),
     reader=OfficeReader,

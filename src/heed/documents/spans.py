@@ -32,6 +32,11 @@ def escape(text: str) -> str:
     return html.escape(text, quote=False)
 
 
+def escape_xml(text: str) -> str:
+    """Text as XML writes it: a bare carriage return would be read as a line feed."""
+    return escape(text).replace("\r", "&#13;")
+
+
 @dataclass(frozen=True)
 class Span:
     """Text with its entities decoded, and its inline tags in order."""
@@ -92,7 +97,7 @@ class PartsBuilder:
     def add_markup(self, text: str) -> None:
         """Add markup that ends a span, as it is written."""
         self._close_span()
-        self._parts.append(self._space + text)
+        self._parts.append(self._escape(self._space) + text)
         self._space = ""
 
     def parts(self) -> list[Part]:
@@ -121,7 +126,7 @@ class PartsBuilder:
             if space:
                 self._add_space(space if self._keeps_space else " ")
             return
-        self._parts += [space] if space else []
+        self._parts += [self._escape(space)] if space else []
         self.is_inside = True
         self._chunks, self._length, self._tags, self._num_settled = [], 0, [], 0
 
@@ -224,7 +229,7 @@ def write_span(span: Span, pieces: Sequence[Piece], translations: Sequence[str],
         last = _end_of_tags(span.tags, first, end, piece.is_sentence)
         tags = [replace(tag, place=tag.place - start) for tag in span.tags[first:last]]
         if piece.is_sentence:
-            out += gap + insert_tags(tags, piece.text, translations[number], links[number], span.escape)
+            out += span.escape(gap) + insert_tags(tags, piece.text, translations[number], links[number], span.escape)
             number += 1
         else:
             out += _with_tags(gap, tags, span.escape)

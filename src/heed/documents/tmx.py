@@ -18,7 +18,7 @@ from xml.sax.saxutils import quoteattr
 
 from heed.core.errors import DataError, UsageError
 from heed.documents.file_format import FileContext, TextFormat
-from heed.documents.spans import Part, PartsBuilder, Span, without_unclosed
+from heed.documents.spans import Part, PartsBuilder, Span, escape_xml, without_unclosed
 from heed.documents.text_translator import TextTranslator
 from heed.text.language.codes import same_tag
 from heed.text.readers.tmx import (
@@ -164,7 +164,7 @@ def parse_segment(segment: bytes, keeps_space: bool = False) -> list[Part]:
 class _SegmentReader:
     def __init__(self, segment: bytes, keeps_space: bool) -> None:
         self._segment = segment
-        self._parts = PartsBuilder(keeps_space)
+        self._parts = PartsBuilder(keeps_space, escape_xml)
         self._expat = expat.ParserCreate("utf-8")
         self._expat.buffer_text = True
         self._expat.StartElementHandler = self._start
