@@ -110,6 +110,13 @@ def test_a_link_of_a_template_alone_does_not_touch_the_word_that_comes_before_it
     assert write_span(span, pieces, ["Eins"], nothing) == 'Eins <a href="x">{{ name }}</a>'
 
 
+def test_the_symbol_of_a_footnote_is_not_read() -> None:
+    text = '<p><a name="sym" href="#anc">1</a>They are <b>loud</b>.</p>'
+    assert sentences(text) == ["They are loud."]
+    assert unchanged(text) == text
+    assert sentences("<p><a href='x'>1</a>st place, <b>1</b>They</p>") == ["1st place, 1They"]
+
+
 def test_entities_that_mean_markup_stay_text() -> None:
     assert unchanged("<p>1 &lt; 2 &amp;&amp; &lt;script&gt;</p>") == "<p>1 &lt; 2 &amp;&amp; &lt;script&gt;</p>"
 

@@ -14,6 +14,8 @@ from dataclasses import dataclass, replace
 from heed.documents.office_runs import Atom, Kind, joined
 
 _WITH_TEXT = ["HYPERLINK"], ["TOC"], ["FORMTEXT"]
+_ACROSS = ["BIBLIOGRAPHY"], ["INDEX"], ["TOA"], ["INCLUDETEXT"], ["DATABASE"], ["ADDIN"]
+"""Codes of fields whose results may be several paragraphs, which programs for references use as well."""
 _SIGN = re.compile(r"""\s*<(?:\w+:)?fldChar\s[^>]*fldCharType=["'](begin|separate|end)""")
 _CODE = re.compile(r"\s*<(?:\w+:)?instrText[^>]*>([^<]*)<")
 
@@ -38,6 +40,36 @@ def with_fields(atoms: Sequence[Atom]) -> list[Atom]:
 def holds_text(code: str) -> bool:
     """Whether the result of a field with this code is text of the document."""
     return code.upper().split(maxsplit=1)[:1] in _WITH_TEXT
+
+
+class FieldsAcross:
+    """Fields whose results are several paragraphs, as those of a bibliography or an index are."""
+
+    def __init__(self) -> None:
+        self._opened: list[_Open] = []
+
+    def hold(self, atoms: Sequence[Atom]) -> bool:
+        """Whether all text of the next paragraph is the result of such a field."""
+        is_across, has_other = self._is_computed(), False
+        for atom in atoms:
+            sign = _SIGN.match(atom.raw) if atom.kind == "markup" else None
+            if sign and sign[1] == "begin":
+                self._opened.append(_Open(is_field=True, begin=0))
+            elif sign and self._opened:
+                if sign[1] == "end":
+                    self._opened.pop()
+                else:
+                    self._opened[-1].separate = 0
+            elif atom.kind == "text":
+                has_other |= not self._is_computed() and any(map(str.isalpha, atom.raw))
+            elif atom.kind == "markup" and self._opened and (code := _CODE.match(atom.raw)):
+                self._opened[-1].code += code[1] if self._opened[-1].separate < 0 else ""
+        self._opened = [each for each in self._opened if each.code.upper().split(maxsplit=1)[:1] in _ACROSS]
+        return not has_other and (is_across or self._is_computed())
+
+    def _is_computed(self) -> bool:
+        codes = (each.code.upper().split(maxsplit=1)[:1] for each in self._opened if each.separate >= 0)
+        return any(code in _ACROSS for code in codes)
 
 
 @dataclass(eq=False)

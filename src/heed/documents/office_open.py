@@ -22,7 +22,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
-from heed.documents.office_fields import holds_text, with_fields
+from heed.documents.office_fields import FieldsAcross, holds_text, with_fields
 from heed.documents.office_runs import NO_RUN, Atom, Mark, Run, RunWriter
 from heed.documents.packed_format import PackedFormat, PartReader
 from heed.documents.spans import PartsBuilder
@@ -67,6 +67,7 @@ class OfficeReader(PartReader):
 
     def __init__(self, tokens: Iterator[XmlToken], *others: Any) -> None:
         self._marks: list[Mark] = []
+        self._fields = FieldsAcross()
         super().__init__(tokens, *others)
 
     def paragraph(self, builder: PartsBuilder, opening: XmlToken) -> None:
@@ -75,6 +76,9 @@ class OfficeReader(PartReader):
             self.plain(builder, lambda text: "@" in text or self.keeps("threaded:text", text))
             return
         reader = _ParagraphReader(self, opening)
+        if self._fields.hold(reader.atoms):
+            builder.add_markup(reader.raw + reader.end)
+            return
         atoms = with_fields(reader.atoms)
         text = "".join(atom.raw for atom in atoms if atom.kind == "text")
         if self.keeps(self.name_of(opening), text) or not any(map(str.isalpha, text)):

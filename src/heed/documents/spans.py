@@ -184,10 +184,12 @@ def _with_marks_joined(
 
 
 def _is_mark(plain: str, begin: int, end: int) -> bool:
-    """Whether a range refers to a note: in brackets, or a number or sign that follows a word without a space."""
+    """Whether a range refers to a note: in brackets, or a number or sign next to a word without a space."""
     match = _MARK.fullmatch(plain, begin, end)
     follows_word = plain[:begin][-1:].isalpha() or plain[:begin].endswith(_CLOSING)
-    return match is not None and (match["bracket"] is not None or (follows_word and not plain[end : end + 1].isalnum()))
+    is_symbol = begin == 0 and plain[end : end + 1].isupper()  # of a footnote, in what LibreOffice writes
+    is_after_word = follows_word and not plain[end : end + 1].isalnum()
+    return match is not None and (match["bracket"] is not None or is_after_word or is_symbol)
 
 
 def _with_empty_pairs_joined(plain: str, tags: Sequence[InlineTag]) -> list[InlineTag]:
