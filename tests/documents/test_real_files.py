@@ -62,7 +62,7 @@ def parts(data: bytes) -> dict[str, bytes]:
 def changed_on_purpose(name: str, text: str) -> str:
     """A text without what changes although each sentence is its own translation."""
     if name.endswith(".html"):  # white space inside a sentence becomes a space, and the language is set
-        return re.sub(r"\s+", " ", re.sub(r'\slang="[\w-]+"', "", text))
+        return re.sub(r"\s+", " ", re.sub(r'\s(?:xml:)?lang="[\w-]+"', "", text))
     if name.endswith((".po", ".pot")):  # missing translations are filled in, and an empty language is set
         return re.sub(r'(?m)^msgstr.*\n(?:".*\n)*|^"Language:.*\n', "", text.replace('msgid ""\nmsgstr ""\n', ""))
     if name.endswith(".xlf"):
