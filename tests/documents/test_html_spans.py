@@ -13,7 +13,7 @@ from to_itself import to_itself
 from heed.documents.html_language import SourceLanguage
 from heed.documents.html_spans import parse, spoken_text
 from heed.documents.html_tokens import html_tokens
-from heed.documents.spans import Span
+from heed.documents.spans import Span, write_span
 from heed.text.sentences import split_paragraph
 
 
@@ -80,6 +80,41 @@ def test_only_text_is_given_to_the_model() -> None:
 )
 def test_tags_of_templates_are_not_given_to_the_model(text: str, given: list[str]) -> None:
     assert [" ".join(sentence.split()) for sentence in sentences(text)] == [" ".join(each.split()) for each in given]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '<a href="x">{{ name }}</a> <b>text</b>',
+        '<a href="x">{{ name }}</a> <b>.NET</b> here',
+        '<a href="x">{{ name }}</a> {{ other }}.',
+        '<img src="a"> <img src="b">, <i>and</i> more',
+        '<a href="x">{{ name }}</a> <code>a</code><b>!</b>',
+        "{{ name }} <b>{{ other }}</b>",
+        "A word<sup>1</sup>{{ name }}",
+        "A word<sup>1</sup><code>x</code> here",
+    ],
+)
+def test_there_is_a_space_behind_what_stands_for_a_word_only_if_there_was_one(text: str) -> None:
+    assert unchanged(f"<p>{text}</p>") == f"<p>{text}</p>"
+
+
+def test_a_link_of_a_template_alone_does_not_touch_the_word_that_comes_before_it_in_the_translation() -> None:
+    (span,) = [part for part in parse('One <a href="x">{{ name }}</a> two three') if isinstance(part, Span)]
+    pieces = split_paragraph(span.plain, "en")
+    two_first = [[(0, 1), (1, 0), (2, 0)]]
+    assert write_span(span, pieces, ["Zweidrei eins"], two_first) == '<a href="x">{{ name }}</a> Zweidrei eins'
+    last = [[(0, 2), (1, 2), (2, 2)]]
+    assert write_span(span, pieces, ["zwei drei eins"], last) == 'zwei drei <a href="x">{{ name }}</a> eins'
+    nothing = [[(0, 0)]]
+    assert write_span(span, pieces, ["Eins"], nothing) == 'Eins <a href="x">{{ name }}</a>'
+
+
+def test_the_symbol_of_a_footnote_is_not_read() -> None:
+    text = '<p><a name="sym" href="#anc">1</a>They are <b>loud</b>.</p>'
+    assert sentences(text) == ["They are loud."]
+    assert unchanged(text) == text
+    assert sentences("<p><a href='x'>1</a>st place, <b>1</b>They</p>") == ["1st place, 1They"]
 
 
 def test_entities_that_mean_markup_stay_text() -> None:

@@ -226,3 +226,37 @@ def test_long_markdown_takes_linear_time(repeated: str) -> None:
 def test_any_markdown_can_be_read_and_keeps_its_letters(text: str) -> None:
     letters = [char for char in translated("a.md", text, str).decode() if char in "ab1"]
     assert letters == [char for char in text if char in "ab1"]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("See [[a page|this]] and ![[a.png]] now", "SEE [[a page|this]] AND ![[a.png]] NOW"),
+        ("Drink H~2~O and C~6~H~12~O~6~ now", "DRINK H~2~O AND C~6~H~12~O~6~ NOW"),
+        ("Ten m^2^ and a note^a^.", "TEN M^2^ AND A NOTE^a^."),
+        ("From ~5 to ~10, ~~not this~~ and 2^3", "FROM ~5 TO ~10, ~~NOT THIS~~ AND 2^3"),
+        (r"A a_b\_c and 2 \* 3", r"A A\_B\_C AND 2 \* 3"),
+        ("It is $x_i$ or $5 and $6.", "IT IS $x_i$ OR $5 AND $6."),
+    ],
+)
+def test_codes_of_other_dialects_stay(text: str, expected: str) -> None:
+    assert translated("a.md", text).decode() == expected
+    assert translated("a.md", text, str).decode() == text
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        "  Loaf    Time\n  ------- ----------\n  Small   half an hour\n  *Big*   an hour\n",
+        "------- -----\nSmall   short\n------- -----\n",
+        "+------+------+\n| Loaf | Time |\n+======+======+\n| Big  | long |\n+------+------+\n",
+    ],
+)
+def test_tables_of_pandoc_stay(table: str) -> None:
+    text = f"{{}}\n\n{table}\n{{}}\n"
+    assert translated("a.md", text.format("Before", "After")).decode() == text.format("BEFORE", "AFTER")
+
+
+def test_rules_and_headings_of_dashes_are_no_tables() -> None:
+    text = "A dog\n-----\n\nA cat\n\n- - -\n\n-- a dash -- and another\n"
+    assert translated("a.md", text).decode() == text.upper()

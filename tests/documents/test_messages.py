@@ -233,3 +233,11 @@ def test_a_page_gets_its_language_and_the_texts_in_its_attributes() -> None:
     assert translated("a.html", page).decode() == expected
     assert translated("a.html", "<html><p>a</p>").decode() == '<html lang="de"><p>A</p>'
     assert translated("a.html", "<p>\x00" + "00\x00</p>").decode() == "<p>\ufffd00\ufffd</p>"
+
+
+@pytest.mark.parametrize("charset", ["ASCII", "CHARSET", "US-ASCII"])
+def test_a_catalogue_without_an_encoding_becomes_utf_8_if_a_translation_needs_it(charset: str) -> None:
+    text = 'msgid ""\nmsgstr ""\n"Content-Type: text/plain; charset={}\\n"\n\nmsgid "A dog"\nmsgstr "{}"\n'
+    assert translated("a.po", text.format(charset, "")).decode() == text.format(charset, "A DOG")
+    done = translated("a.po", text.format(charset, ""), lambda _: "Ein H\u00fcndchen")
+    assert done.decode() == text.format("UTF-8", "Ein H\u00fcndchen")

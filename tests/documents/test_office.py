@@ -588,7 +588,10 @@ NASTY: dict[str, tuple[Callable[[], bytes], str]] = {
     "not a package": (lambda: b"%PDF-1.7", "its content is not that of an office document"),
     "old or encrypted": (lambda: b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(500), "remove the password"),
     "encrypted parts": (flagged, "encrypted. Open the document, remove the password"),
-    "another format": (lambda: zipped({"xl/workbook.xml": "<a/>"}), "lacks the part that its suffix requires"),
+    "another format": (
+        lambda: zipped({"xl/workbook.xml": "<a/>"}),
+        "it is an Excel workbook, not what its suffix says",
+    ),
     "cut off": (lambda: word(TEXT)[:-40], "not a readable package"),
     "a changed byte": (damaged, "not a readable package"),
     "a bomb": (lambda: word("", {"bomb.bin": bytes(40 << 20)}), "it would unpack to 42 MB, 200 times its size or more"),

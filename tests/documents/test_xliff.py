@@ -72,8 +72,25 @@ def test_the_segments_of_a_source_are_kept_and_a_target_of_markup_alone_is_missi
     empty = '<target><mrk mtype="seg" mid="0"/><mrk mtype="seg" mid="1"></mrk></target>'
     for target in ("", "<target/>", empty):
         assert translated("a.xlf", unit(target)).decode() == unit(f"<target{MARKED}>{marked}</target>")
-    done = unit('<target><mrk mtype="seg" mid="0">Ein Hund.</mrk></target>')
-    assert translated("a.xlf", done).decode() == done
+    first = '<mrk mtype="seg" mid="0">Ein Hund.</mrk>'
+    halves = f'{first} <mrk mtype="seg" mid="1">A CAT.</mrk>'
+    for target in (f"<target>{first}</target>", f'<target>{first} <mrk mtype="seg" mid="1"/></target>'):
+        done = translated("a.xlf", unit(target)).decode()
+        assert done == unit(f"<target{MARKED}>{halves}</target>")
+        assert translated("a.xlf", done).decode() == done
+        assert given("a.xlf", unit(target)) == ["A cat."]
+    other = '<target><mrk mtype="seg" mid="7">Ein Hund.</mrk></target>'
+    for kept in (f'<target state="final">{first}</target>', other, "<target>Ein Hund.</target>"):
+        assert translated("a.xlf", unit(kept)).decode() == unit(kept)
+
+
+def test_tags_of_messages_are_codes() -> None:
+    text = (
+        '<xliff version="1.2"><file source-language="en" target-language="de"><trans-unit id="1"><source>See &lt;a '
+        'href="x"&gt;our <g id="1">red</g> page&lt;/a&gt; &lt; 3&lt;br/&gt;Now</source></trans-unit></file></xliff>'
+    )
+    target = 'SEE &lt;a href="x"&gt;OUR <g id="1">RED</g> PAGE&lt;/a&gt; &lt; 3&lt;br/&gt;NOW'
+    assert f"<target{MARKED}>{target}</target>" in translated("a.xlf", text).decode()
 
 
 def test_missing_targets_of_version_2_are_filled_in_and_their_segments_translated() -> None:

@@ -242,7 +242,7 @@ def _written(places: Places, source: str, target: str, escape: Callable[[str], s
     A placeholder has a space before or after a word, too, unless the source has a word there without one.
     """
     out, done = "", 0
-    for tag, place in places:
+    for number, (tag, place) in enumerate(places):
         out += escape(target[done:place])
         done = place
         is_new_word = tag.is_text and target[done - 1 : done].isalnum() and not source[: tag.place][-1:].isalnum()
@@ -250,9 +250,27 @@ def _written(places: Places, source: str, target: str, escape: Callable[[str], s
             out += " "
         out += tag.text
         is_new_word = tag.is_text and target[done : done + 1].isalnum() and not source[tag.place :][:1].isalnum()
-        if (is_new_word or not tag.glued_right) and done < len(target) and target[done] not in _NO_SPACE_BEFORE:
+        precedes_tag = not tag.glued_right and _single_follows(places, number)
+        if precedes_tag or ((is_new_word or not tag.glued_right) and _may_follow_space(target, done)):
             out += " "
     return out + escape(target[done:])
+
+
+def _single_follows(places: Places, number: int) -> bool:
+    """Whether another single tag comes before the next character of the text."""
+    for tag, place in places[number + 1 : number + 1 + MAX_ALIGNED]:
+        if place > places[number][1] or tag.kind == "close":
+            return False
+        if tag.kind == "single":
+            return True
+    return False
+
+
+def _may_follow_space(text: str, place: int) -> bool:
+    """Whether what begins here is a word (`.NET` is one), and not a space or a sign that belongs to the word before."""
+    sign = text[place : place + 1]
+    is_in_word = not sign.isspace() and text[place + 1 : place + 2].isalnum()
+    return bool(sign) and (sign not in _NO_SPACE_BEFORE or is_in_word)
 
 
 def without_placeholders(text: str) -> tuple[str, list[InlineTag]]:

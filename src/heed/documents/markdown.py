@@ -4,6 +4,7 @@
 | --- | --- |
 | emphasis, links, images, inline HTML, footnote marks | inline tags, which move with their words; addresses stay |
 | `==marks==`, formulas (`$x$`, `\\(x\\)`), `:emoji:`, attributes (`{.class}`), tags of templates | inline tags, too |
+| `[[wiki links]]`, subscripts with their word (`H~2~O`), superscripts (`^2^`) | inline tags, too |
 | code (spans, fenced, indented), HTML blocks, front matter, definitions of links, references such as `[name]` | stay |
 | a paragraph of several lines | its line breaks move with the words that they precede |
 | a character behind a backslash, an entity | the model gets the character; it is written in the same way again |
@@ -46,11 +47,17 @@ _FORMULA = re.compile(
     r"|\\\((?:(?!\\[()])[^\0]){1,1000}\\\)|\\\[(?:(?!\\[\[\]])[^\0]){1,1000}\\\]"
 )
 """Between single dollars, it has no space inside of them and no digit behind, as in pandoc: not in "$5 or $6"."""
+_SCRIPT = (
+    r"(?:(?<![\w~])[A-Z][A-Za-z0-9]{0,3})?(?<![~\\])~(?![~\s])[^~\s\0]{1,20}~(?!~)(?:[A-Za-z0-9]{1,4}(?![\w~]))?"
+    r"|(?<![\^\[\\])\^(?!\^)[^\^\s\[\]\0]{1,20}\^(?!\^)"
+)
+"""A formula of chemistry, or what is raised or lowered, as pandoc has it."""
 _TOKEN = re.compile(
     rf"(?P<formula>{_FORMULA.pattern})|(?P<escaped>{_ESCAPED.pattern})"
     r"|(?P<hard>(?: {2,}|\\)\n)|(?P<soft>[ \t]?\n)|(?P<code>`+)"
     r"|(?P<address><(?:[A-Za-z][\w.+-]{1,31}:[^\s<>]{0,2000}|[\w.+-]{1,64}@[\w.-]{1,255})>)"
     r"|(?P<comment><!--(?:(?!-->)[^\0]){0,2000}-->)|(?P<tag></?[A-Za-z][\w-]{0,40}(?:\s[^<>]{0,2000})?/?>)"
+    rf"|(?P<wiki>!?\[\[[^\[\]\0\n]{{1,200}}\]\])|(?P<script>{_SCRIPT})"
     r"|(?P<note>\[\^[^\]\s]{1,200}\])|(?P<image>!\[)|(?P<bracket>\[)|(?P<end>\])"
     r"|(?P<marks>\*+|_+|~~|==)|(?P<emoji>(?<![\w:]):(?:[+-]1|[\w+-]{0,40}[A-Za-z][\w+-]{0,40}):(?![\w:]))"
     rf"|(?P<template>{BRACES}|{COMMENTS})|(?P<attributes>{ATTRIBUTES})"
@@ -64,6 +71,7 @@ _ADDRESS = re.compile(
 _REFERENCE = re.compile(r"\[([^\[\]]{0,1000})\]")
 _ITEM = re.compile(r"\[[ xX]\]\s+|\[\^[^\]\s]{1,200}\]:\s*|\[![A-Za-z]{1,20}\][+-]?[ \t]*\n?")
 """The box of a task, the mark of a footnote before its text, or the kind of a quote: `[!NOTE]`."""
+_WORD = re.compile(r"[^ \t\r\n]+")
 _SPECIAL = "*_`<[\\"
 _AT_END = {"|": "\\|", '"': "&quot;", "]": "\\]"}
 """How a character is written that ends a text."""
@@ -198,7 +206,9 @@ class _Inline:
         self._escapes |= {ord(sign): f"\\{sign}" for sign in _SPECIAL if sign not in literal}
         if end:
             self._escapes[ord(end)] = _AT_END[end]
-        self._builder = PartsBuilder(keeps_space=True, escape=lambda text: text.translate(self._escapes))
+        self._builder = PartsBuilder(keeps_space=True, escape=lambda text: _WORD.sub(self._written_word, text))
+        self._words: dict[str, str] = {}
+        """How the words of the text are written in it; empty for one that is written in two ways."""
         self._open: list[tuple[str, int]] = []
         """Kind and pair of each tag that may be closed."""
         self._num_open = Counter[str]()
@@ -218,12 +228,22 @@ class _Inline:
             if not end:
                 continue
             kind = match.lastgroup or ""
-            builder.add_text(_unescaped(text[done : match.start()]))
+            self._add_text(text[done : match.start()])
             self._add(kind, text[match.start() : end], match.start())
             done = end
-        builder.add_text(_unescaped(text[done:]))
+        self._add_text(text[done:])
         builder.add_markup("")
         return without_unclosed(builder.parts())
+
+    def _add_text(self, written: str) -> None:
+        for word in _WORD.findall(written):
+            plain = _unescaped(word)
+            self._words[plain] = word if self._words.get(plain, word) == word else ""
+        self._builder.add_text(_unescaped(written))
+
+    def _written_word(self, word: re.Match[str]) -> str:
+        """A word as the source has it, or else with a backslash where one is needed."""
+        return self._words.get(word[0]) or word[0].translate(self._escapes)
 
     def _markup_end(self, match: re.Match[str]) -> int:
         """The end of the markup that begins here; 0 if it is text."""

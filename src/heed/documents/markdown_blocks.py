@@ -7,6 +7,7 @@
 | admonitions and tabs of MkDocs: `!!! note "A title"`, `??? tip`, `=== "A tab"` | stay; titles are translated |
 | definitions: `:   a text` | the text is translated |
 | lines of attributes: `{.class #id}`, `{: .class }` | stay |
+| tables that only pandoc has: with lines of dashes below the heads of columns, or drawn with `+` and `-` | stay |
 | `import ... from` and `export` of MDX | stay |
 """
 
@@ -40,6 +41,8 @@ _ADMONITION = re.compile(
 )
 _DEFINITION = re.compile(r":[ \t]+(?=\S)")
 _ATTRIBUTE_LINE = re.compile(ATTRIBUTES + r"[ \t]*")
+_DASHES = re.compile(r"-{2,}(?:[ \t]+-{2,})+")
+_GRID = re.compile(r"\+(?:[-=:]{3,}\+)+")
 _MODULE = re.compile(
     r"import\s+(?:['\"]|(?:type\s+)?[\w$*{][^'\"]*\bfrom\s+['\"])|import\s*\{[^'\"}]*$"
     r"|export\s+(?:(?:async\s+)?function\b|(?:const|let|var)\s+[\w$\[{].*=|class\s+\w+.*\{|\*\s|\{"
@@ -49,10 +52,11 @@ _MODULE = re.compile(
 
 def add_rules(markdown: MarkdownIt) -> None:
     """Add the rules of these blocks."""
-    rules = (_formula, _container, _admonition, _definition, _attributes)
+    rules = (_formula, _container, _admonition, _definition, _attributes, _grid)
     for rule in rules:
         markdown.block.ruler.before("table", rule.__name__, rule, {"alt": _INTERRUPTED})
     markdown.block.ruler.before("table", "module", _module)
+    markdown.block.ruler.before("table", "columns", _columns)
 
 
 def is_prose(formula: str) -> bool:
@@ -177,6 +181,29 @@ def _attributes(state: StateBlock, start: int, end: int, silent: bool) -> bool:
     if state.is_code_block(start) or not _ATTRIBUTE_LINE.fullmatch(_line(state, start)):
         return False
     return silent or _push_kept(state, start, start + 1)
+
+
+def _columns(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    """A table whose columns are told by dashes, below their heads or above the first row."""
+    if state.is_code_block(start):
+        return False
+    dashes = next((n for n in (start, start + 1) if n < end and _DASHES.fullmatch(_line(state, n))), None)
+    if dashes is None:
+        return False
+    last = dashes + 1
+    while last < end and not state.isEmpty(last):
+        last += 1
+    return silent or _push_kept(state, start, last)
+
+
+def _grid(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    """A table that is drawn with signs."""
+    if state.is_code_block(start) or not _GRID.fullmatch(_line(state, start)):
+        return False
+    last = start + 1
+    while last < end and _line(state, last).startswith(("+", "|")):
+        last += 1
+    return silent or _push_kept(state, start, last)
 
 
 def _module(state: StateBlock, start: int, end: int, silent: bool) -> bool:

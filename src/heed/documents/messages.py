@@ -20,7 +20,7 @@ from heed.documents.text_translator import TextTranslator
 
 MAX_DEPTH = 8
 """Of cases inside the texts of cases. Deeper ones stay as they are."""
-_TAG = re.compile(r"<(?P<close>/?)(?P<name>[\w:-]{1,40})[^<>]{0,1000}>")
+TAG = re.compile(r"<(?P<close>/?)(?P<name>[\w:-]{1,40})[^<>]{0,1000}>")
 _HEAD = re.compile(r"\{\s{0,9}[\w.-]{1,80}\s{0,9},\s{0,9}(?P<kind>plural|select|selectordinal)\s{0,9},")
 _CASE = re.compile(r"\s*(?:offset:\d{1,9}\s+)?(?:=\d{1,9}|\w{1,40})\s*\{")
 _CASES_END = re.compile(r"\s*\}")
@@ -66,7 +66,7 @@ class _Reader:
                 at += 1
                 continue
             builder.add_text(self._read(text[done:at]))
-            _add_tag(builder, written, opened)
+            add_tag(builder, written, opened)
             done = at = stop
         builder.add_text(self._read(text[done:end]))
         builder.add_markup("")
@@ -80,7 +80,7 @@ class _Reader:
         if self._text[at] == "#":
             return at + 1 if is_counted else 0
         if self._text[at] == "<":
-            tag = _TAG.match(self._text, at, end)
+            tag = TAG.match(self._text, at, end)
             return tag.end() if tag else 0
         close = self._closing.get(at, end)
         return close + 1 if close < end else 0
@@ -102,10 +102,12 @@ class _Reader:
         return out + last[0] if last else None
 
 
-def _add_tag(builder: PartsBuilder, written: str, opened: list[tuple[str, int]]) -> None:
+def add_tag(
+    builder: PartsBuilder, read: str, opened: list[tuple[str, int]], escape: Callable[[str], str] = str
+) -> None:
     """Add a tag. `opened`: the names and numbers of the open pairs. A tag without a partner is a single one."""
-    tag = _TAG.fullmatch(written)
-    if tag is None or written.endswith("/>"):
+    tag, written = TAG.fullmatch(read), escape(read)
+    if tag is None or read.endswith("/>"):
         builder.single_tag(written)
     elif not tag["close"]:
         opened.append((tag["name"], builder.open_tag(written)))

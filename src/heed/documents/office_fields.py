@@ -14,6 +14,8 @@ from dataclasses import dataclass, replace
 from heed.documents.office_runs import Atom, Kind, joined
 
 _WITH_TEXT = ["HYPERLINK"], ["TOC"], ["FORMTEXT"]
+_ACROSS = ["BIBLIOGRAPHY"], ["INDEX"], ["TOA"], ["INCLUDETEXT"], ["DATABASE"], ["ADDIN"]
+"""Codes of fields whose results may be several paragraphs, which programs for references use as well."""
 _SIGN = re.compile(r"""\s*<(?:\w+:)?fldChar\s[^>]*fldCharType=["'](begin|separate|end)""")
 _CODE = re.compile(r"\s*<(?:\w+:)?instrText[^>]*>([^<]*)<")
 
@@ -40,6 +42,38 @@ def holds_text(code: str) -> bool:
     return code.upper().split(maxsplit=1)[:1] in _WITH_TEXT
 
 
+class FieldsAcross:
+    """Fields whose results are several paragraphs, as those of a bibliography or an index are."""
+
+    def __init__(self) -> None:
+        self._opened: list[_Open] = []
+        self._num_inside = 0
+        """Open fields of this kind whose result has begun."""
+
+    def hold(self, atoms: Sequence[Atom]) -> bool:
+        """Whether all text of the next paragraph is the result of such a field."""
+        is_across, has_other = self._num_inside > 0, False
+        for atom in atoms:
+            if atom.kind == "text":
+                has_other |= not self._num_inside and any(map(str.isalpha, atom.raw))
+            elif atom.kind == "markup" and (sign := _SIGN.match(atom.raw)):
+                self._add(sign[1])
+            elif atom.kind == "markup" and self._opened and (code := _CODE.match(atom.raw)):
+                self._opened[-1].code += code[1]
+        self._opened = [each for each in self._opened if each.is_across_paragraphs]
+        return not has_other and (is_across or self._num_inside > 0)
+
+    def _add(self, sign: str) -> None:
+        if sign == "begin":
+            self._opened.append(_Open(is_field=True, begin=0))
+        elif self._opened and sign == "end":
+            self._num_inside -= self._opened.pop().is_across_paragraphs
+        elif self._opened and not self._opened[-1].is_across_paragraphs:
+            field = self._opened[-1]
+            field.is_across_paragraphs = field.code.upper().split(maxsplit=1)[:1] in _ACROSS
+            self._num_inside += field.is_across_paragraphs
+
+
 @dataclass(eq=False)
 class _Open:
     """An element or a field whose end is still to come."""
@@ -53,6 +87,8 @@ class _Open:
     """Whether the result of a field has a letter or a digit that is not part of a computed result."""
     is_torn: bool = False
     """Whether it overlaps another."""
+    is_across_paragraphs: bool = False
+    """Whether its result has begun, and may go on in other paragraphs."""
 
 
 class _Fields:

@@ -22,7 +22,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
-from heed.documents.office_fields import holds_text, with_fields
+from heed.documents.office_fields import FieldsAcross, holds_text, with_fields
 from heed.documents.office_runs import NO_RUN, Atom, Mark, Run, RunWriter
 from heed.documents.packed_format import PackedFormat, PartReader
 from heed.documents.spans import PartsBuilder
@@ -46,6 +46,8 @@ _DROPPED = frozenset(("w:proofErr", "w:lastRenderedPageBreak"))
 _EPHEMERAL = re.compile(r"""\s(?:dirty|err|smtClean|noProof)=(?:"[^"]*"|'[^']*')|\s+(?=/?>)""")
 """Attributes of a run's format that have no effect on its looks."""
 _SPACE = re.compile(r"""\s+xml:space=(?:"[^"]*"|'[^']*')""")
+_RETURN = "_x000D_"
+"""How Excel writes a carriage return."""
 _MARK = re.compile("\x01(\\d+)\x02")
 
 
@@ -65,6 +67,7 @@ class OfficeReader(PartReader):
 
     def __init__(self, tokens: Iterator[XmlToken], *others: Any) -> None:
         self._marks: list[Mark] = []
+        self._fields = FieldsAcross()
         super().__init__(tokens, *others)
 
     def paragraph(self, builder: PartsBuilder, opening: XmlToken) -> None:
@@ -73,6 +76,9 @@ class OfficeReader(PartReader):
             self.plain(builder, lambda text: "@" in text or self.keeps("threaded:text", text))
             return
         reader = _ParagraphReader(self, opening)
+        if self._fields.hold(reader.atoms):
+            builder.add_markup(reader.raw + reader.end)
+            return
         atoms = with_fields(reader.atoms)
         text = "".join(atom.raw for atom in atoms if atom.kind == "text")
         if self.keeps(self.name_of(opening), text) or not any(map(str.isalpha, text)):
@@ -243,7 +249,7 @@ class _ParagraphReader:
             written += token.raw
             if token.kind == "close":
                 break
-            out += self._part.characters_of(token)
+            out += self._characters(token, opening)
         if not out:
             return Atom("markup", written, run)
         space = _SPACE.search(opening.raw)
@@ -253,6 +259,14 @@ class _ParagraphReader:
             run.space = space[0] if space else "" if is_in_drawing else ' xml:space="preserve"'
         run.text_tag, run.text_end = _SPACE.sub("", opening.raw), token.raw
         return Atom("text", out, run, written)
+
+    def _characters(self, token: XmlToken, opening: XmlToken) -> str:
+        """Text as it is read. In a workbook, `_x000D_` is a carriage return."""
+        text = self._part.characters_of(token)
+        if _RETURN not in text or not self._part.name_of(opening).startswith("s:"):
+            return text
+        self._part.write_return_as(_RETURN)
+        return text.replace(_RETURN, "\r")
 
 
 def _is_computed(field: XmlToken) -> bool:
@@ -273,6 +287,7 @@ WORD = PackedFormat(
 SLIDES = PackedFormat(
     is_markup=True,
     main=r"ppt/slides/slide\d+\.xml",
+    root="ppt/presentation.xml",
     others=rf"ppt/(?:notesSlides/notesSlide\d+\.xml|{_DRAWINGS})",
     types=_TYPE.format(r"presentationml\.(?:slide|notesSlide)"),
     reader=OfficeReader,

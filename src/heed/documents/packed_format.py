@@ -7,6 +7,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 from typing import ClassVar
 
 from heed.core.errors import DataError
@@ -24,9 +25,17 @@ READS = 64 << 20
 _TYPES = "[Content_Types].xml"
 _FORBIDDEN = dict.fromkeys([*range(9), 11, 12, *range(14, 32), 0xFFFE, 0xFFFF], "\ufffd")
 _ATTRIBUTE = re.compile(r"""(?P<before>\s(?P<name>[\w:]+)\s*=\s*(?P<quote>["']))(?P<value>.*?)(?P=quote)""", re.DOTALL)
+_KINDS = (
+    ("word/document.xml", "a Word document", ".docx"),
+    ("xl/workbook.xml", "an Excel workbook", ".xlsx"),
+    ("ppt/presentation.xml", "a PowerPoint presentation", ".pptx"),
+)
+_OPEN_DOCUMENT = "application/vnd.oasis.opendocument."
+_OPEN_KINDS = {"text": ".odt", "spreadsheet": ".ods", "presentation": ".odp", "graphics": ".odg"}
 _ENTITY = re.compile(r"&#?\w+;")
 _FILE = re.compile(r"[^\n]*\.(?:png|jpe?g|gif|bmp|tiff?|svg|[we]mf|webp|ico|pdf)", re.IGNORECASE)
-_MARKUP = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
+_WRITTEN = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "&#13;"}
+"""Characters that XML would read as something else."""
 
 
 class PartReader(ABC):
@@ -49,7 +58,7 @@ class PartReader(ABC):
         self.tokens = tokens
         self.keeps = keeps
         self.nested = NestedTexts()
-        self._escapes = dict(_MARKUP)
+        self._escapes = dict(_WRITTEN)
         self.parts = self._document("")
 
     @abstractmethod
@@ -90,6 +99,10 @@ class PartReader(ABC):
             self._escapes.pop(">", None)
         return token.text
 
+    def write_return_as(self, form: str) -> None:
+        """Write carriage returns in another form than XML does."""
+        self._escapes["\r"] = form
+
     def opaque(self, opening: XmlToken) -> str:
         """An element as it is written, after its opening tag. Paragraphs in it are texts of their own."""
         parts = self._document(opening.name)
@@ -125,7 +138,7 @@ class PartReader(ABC):
         text = html.unescape(match["value"])
         if match["name"] not in names or is_no_description(text):
             return match[0]
-        quoted = {"&": "&amp;", "<": "&lt;", match["quote"]: html.escape(match["quote"])}
+        quoted = {**_WRITTEN, ">": ">", match["quote"]: html.escape(match["quote"])}
         table = {ord(char): form for char, form in quoted.items()}
         table |= escapes_of(match["value"], _ENTITY, html.unescape)
 
@@ -172,13 +185,28 @@ def _content_types(package: ZipPackage, document: str) -> dict[str, str]:
     return {each["PartName"].lstrip("/"): each.get("ContentType", "") for each in declared if "PartName" in each}
 
 
+def _kind_of(package: ZipPackage) -> tuple[str, str]:
+    """What a document is, and its suffix, both empty if that is not known."""
+    names = {*package.names}
+    for part, kind, suffix in _KINDS:
+        if part in names:
+            return kind, suffix
+    mimetype = package.beginning("mimetype", 100).decode("ascii", "replace") if "mimetype" in names else ""
+    kind = mimetype.removeprefix(_OPEN_DOCUMENT).removesuffix("-template").removesuffix("-master")
+    if mimetype.startswith(_OPEN_DOCUMENT) and kind in _OPEN_KINDS:
+        return f"an OpenDocument {kind}", _OPEN_KINDS[kind]
+    return ("an EPUB book", ".epub") if mimetype.startswith("application/epub") else ("", "")
+
+
 @dataclass(frozen=True)
 class PackedFormat(FileFormat):
     """A format of packed documents."""
 
     is_packed = True
     main: str = ""
-    """The part that each document has, a regular expression."""
+    """The parts with the text of the document itself, a regular expression."""
+    root: str = ""
+    """The part that each document has, if it is not one of these: a presentation may have no slides."""
     others: str = ""
     """The other parts with text."""
     types: str = ""
@@ -208,8 +236,8 @@ class PackedFormat(FileFormat):
     def sample(self, data: bytes, name: str) -> str:
         """The beginning of the main part, as XML."""
         package = self._package(data, name, READS)
-        main = min(self._mains(package))
-        return package.beginning(main, SAMPLE).decode("utf-8", "ignore")
+        mains = self._mains(package)
+        return package.beginning(min(mains), SAMPLE).decode("utf-8", "ignore") if mains else ""
 
     def _with_text(self, package: ZipPackage, document: str) -> list[str]:
         """The parts with text, by their names or by their content types: other programs use other names."""
@@ -226,6 +254,10 @@ class PackedFormat(FileFormat):
 
     def _package(self, data: bytes, name: str, most: int) -> ZipPackage:
         package = ZipPackage(data, name, most)
-        if not self._mains(package):
-            raise DataError(f"{name}: the package lacks the part that its suffix requires. Check the suffix.")
+        suffix = PurePosixPath(name.replace("\\", "/")).suffix.lower()
+        kind, its_suffix = _kind_of(package)
+        if kind and its_suffix != suffix:
+            raise DataError(f"{name}: it is {kind}, not what its suffix says. Name it {its_suffix}.")
+        if not self._mains(package) and self.root not in package.names:
+            raise DataError(f"{name}: a package that is no {suffix} document. Check the suffix.")
         return package

@@ -5,6 +5,7 @@
 | with a translation in all forms, not `fuzzy` | stays as it is |
 | without one, or with an empty form | gets one: of the singular for the number one, of the plural for all others |
 | `fuzzy` | gets a new one, and stays `fuzzy` for whoever reviews it |
+| in a header with `charset=ASCII` or `CHARSET`, as gettext writes it | becomes `UTF-8` if a translation needs it |
 | obsolete (`#~`), and the header | stays; only an empty `Language` of the header is set |
 
 The lines of a `msgstr` are replaced where they are, and every other byte stays: comments, order, wrapping, line ends.
@@ -37,6 +38,8 @@ _WRITTEN = str.maketrans({"\\": "\\\\", '"': '\\"', **{char: f"\\{sign}" for sig
 _CHARSET = re.compile(rb'Content-Type:[^"\n]{0,80}charset=([\w.:-]{1,40})')
 _PLURAL_FORMS = re.compile(r"^Plural-Forms:\s*nplurals\s*=\s*(\d+)\s*;\s*plural\s*=\s*([^;\n]+)", re.MULTILINE)
 _LANGUAGE = re.compile(r'(?m)^("Language:) ?(\\n")')
+_NO_CHARSET = re.compile(r'(?mi)^("Content-Type:[^"\n]{0,80}charset=)(?:CHARSET|(?:US-)?ASCII)(?=\\n")')
+"""What templates and `msginit` declare."""
 _FUZZY = re.compile(r"#,.*\bfuzzy\b")
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 _WORD = re.compile(r"\S*\s+|\S+")
@@ -82,7 +85,7 @@ def encoding_of(data: bytes, name: str) -> str:
         codec = codecs.lookup(encoding).name
     except LookupError:
         codec = ""
-    if codec == "utf-8":
+    if codec in ("utf-8", "ascii"):
         return "utf-8-sig"
     if not re.match("ascii|iso8859|cp[0-9]|koi8|euc|gb|big5|shift_jis", codec):
         raise DataError(f"{name}: unsupported encoding {encoding}. Convert the file to UTF-8 (msgconv -t UTF-8).")
@@ -122,6 +125,8 @@ def translate_po(text: str, translator: TextTranslator, context: FileContext) ->
         out += [*lines[done:first], *new]
         done = last_line + 1
     whole = "\n".join([*out, *lines[done:]])
+    if edits and not whole.isascii():
+        whole = _NO_CHARSET.sub(r"\1UTF-8", whole, count=1)
     language = context.sides.tgt_lang.replace("-", "_")
     return _LANGUAGE.sub(rf"\1 {language}\2", whole, count=1) if language else whole
 

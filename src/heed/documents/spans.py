@@ -32,6 +32,11 @@ def escape(text: str) -> str:
     return html.escape(text, quote=False)
 
 
+def escape_xml(text: str) -> str:
+    """Text as XML writes it: a bare carriage return would be read as a line feed."""
+    return escape(text).replace("\r", "&#13;")
+
+
 @dataclass(frozen=True)
 class Span:
     """Text with its entities decoded, and its inline tags in order."""
@@ -92,7 +97,7 @@ class PartsBuilder:
     def add_markup(self, text: str) -> None:
         """Add markup that ends a span, as it is written."""
         self._close_span()
-        self._parts.append(self._space + text)
+        self._parts.append(self._escape(self._space) + text)
         self._space = ""
 
     def parts(self) -> list[Part]:
@@ -121,7 +126,7 @@ class PartsBuilder:
             if space:
                 self._add_space(space if self._keeps_space else " ")
             return
-        self._parts += [space] if space else []
+        self._parts += [self._escape(space)] if space else []
         self.is_inside = True
         self._chunks, self._length, self._tags, self._num_settled = [], 0, [], 0
 
@@ -137,7 +142,7 @@ class PartsBuilder:
     def _close_span(self) -> None:
         if self.is_inside:
             plain, tags = _with_marks_joined("".join(self._chunks), self._tags, self._escape)
-            self._parts.append(Span(plain, _with_empty_pairs_joined(tags), self._escape))
+            self._parts.append(Span(plain, _with_empty_pairs_joined(plain, tags), self._escape))
             self.is_inside = False
 
 
@@ -164,7 +169,11 @@ def _with_marks_joined(
             for each in tags[number : last + 1]:
                 written += escape(plain[done : each.place]) + each.text
                 done = each.place
-            spaced = [begin == 0 or plain[begin - 1].isspace(), end == len(plain) or plain[end].isspace()]
+            is_followed = any(each.place == end and each.kind == "single" for each in tags[last + 1 : last + 2])
+            spaced = [
+                begin == 0 or plain[begin - 1].isspace(),
+                (end == len(plain) or plain[end].isspace()) and not is_followed,
+            ]
             joined.append(InlineTag(written, len(kept), "single", -1, not spaced[0], not spaced[1]))
             done += all(spaced) and end < len(plain)  # of two spaces, one stays
             number = last + 1
@@ -175,13 +184,15 @@ def _with_marks_joined(
 
 
 def _is_mark(plain: str, begin: int, end: int) -> bool:
-    """Whether a range refers to a note: in brackets, or a number or sign that follows a word without a space."""
+    """Whether a range refers to a note: in brackets, or a number or sign next to a word without a space."""
     match = _MARK.fullmatch(plain, begin, end)
     follows_word = plain[:begin][-1:].isalpha() or plain[:begin].endswith(_CLOSING)
-    return match is not None and (match["bracket"] is not None or (follows_word and not plain[end : end + 1].isalnum()))
+    is_symbol = begin == 0 and plain[end : end + 1].isupper()  # of a footnote, in what LibreOffice writes
+    is_after_word = follows_word and not plain[end : end + 1].isalnum()
+    return match is not None and (match["bracket"] is not None or is_after_word or is_symbol)
 
 
-def _with_empty_pairs_joined(tags: Sequence[InlineTag]) -> list[InlineTag]:
+def _with_empty_pairs_joined(plain: str, tags: Sequence[InlineTag]) -> list[InlineTag]:
     """The tags, with a pair that has no text inside as one single tag: a link around an image."""
     joined: list[InlineTag] = []
     opened: dict[int, int] = {}
@@ -192,7 +203,10 @@ def _with_empty_pairs_joined(tags: Sequence[InlineTag]) -> list[InlineTag]:
         elif tag.kind == "close" and (first := opened.get(tag.pair, len(joined))) < len(joined):
             some = joined[first:]
             if some[0].pair == tag.pair and some[0].place == tag.place:
-                glued = all(each.glued_left for each in some), tag.glued_right
+                follows_tag = first > 0 and joined[first - 1].place == tag.place
+                stands_for_word = any(each.kind == "single" and not each.text.startswith("<!--") for each in some)
+                follows_space = stands_for_word and not follows_tag and plain[: tag.place][-1:].isspace()
+                glued = not follows_space and all(each.glued_left for each in some), tag.glued_right
                 text = "".join(each.text + ("" if each.glued_right else " ") for each in some[:-1]) + tag.text
                 joined[first:] = [InlineTag(text, tag.place, "single", -1, *glued)]
     return joined
@@ -217,7 +231,7 @@ def write_span(span: Span, pieces: Sequence[Piece], translations: Sequence[str],
         last = _end_of_tags(span.tags, first, end, piece.is_sentence)
         tags = [replace(tag, place=tag.place - start) for tag in span.tags[first:last]]
         if piece.is_sentence:
-            out += gap + insert_tags(tags, piece.text, translations[number], links[number], span.escape)
+            out += span.escape(gap) + insert_tags(tags, piece.text, translations[number], links[number], span.escape)
             number += 1
         else:
             out += _with_tags(gap, tags, span.escape)

@@ -18,7 +18,8 @@ from xml.sax.saxutils import quoteattr
 
 from heed.core.errors import DataError, UsageError
 from heed.documents.file_format import FileContext, TextFormat
-from heed.documents.spans import Part, PartsBuilder, Span, without_unclosed
+from heed.documents.messages import TAG, add_tag
+from heed.documents.spans import Part, PartsBuilder, Span, escape_xml, without_unclosed
 from heed.documents.text_translator import TextTranslator
 from heed.text.language.codes import same_tag
 from heed.text.readers.tmx import (
@@ -153,18 +154,22 @@ def _with_changeid(start_tag: bytes) -> bytes:
     return start_tag[:-1] + b" changeid=" + creator + b">"
 
 
-def parse_segment(segment: bytes, keeps_space: bool = False) -> list[Part]:
+def parse_segment(segment: bytes, is_xliff: bool = False) -> list[Part]:
     """Markup and spans of `<seg>...</seg>`, which is well-formed and in UTF-8, in order.
 
     Reads the codes of XLIFF, too: `bx` and `ex`, `sc` and `ec` are pairs, and what is marked as protected is a code.
+    In XLIFF, space counts, and so do tags in the text, which programs take over from messages: `&lt;b&gt;`.
     """
-    return _SegmentReader(segment, keeps_space).read()
+    return _SegmentReader(segment, is_xliff).read()
 
 
 class _SegmentReader:
-    def __init__(self, segment: bytes, keeps_space: bool) -> None:
+    def __init__(self, segment: bytes, is_xliff: bool) -> None:
         self._segment = segment
-        self._parts = PartsBuilder(keeps_space)
+        self._is_xliff = is_xliff
+        self._parts = PartsBuilder(is_xliff, escape_xml)
+        self._tags: list[tuple[str, int]] = []
+        """The names and pairs of the open tags in the text."""
         self._expat = expat.ParserCreate("utf-8")
         self._expat.buffer_text = True
         self._expat.StartElementHandler = self._start
@@ -229,7 +234,12 @@ class _SegmentReader:
 
     def _characters(self, text: str) -> None:
         if self._code is None:
-            self._parts.add_text(text)
+            done = 0
+            for tag in TAG.finditer(text) if self._is_xliff else ():
+                self._parts.add_text(text[done : tag.start()])
+                add_tag(self._parts, tag[0], self._tags, escape_xml)
+                done = tag.end()
+            self._parts.add_text(text[done:])
         elif self._depth == 1:
             self._is_break |= is_break(self._code[0], text=text)
 

@@ -4,6 +4,7 @@
 | --- | --- |
 | with a target, unless its state says `new`, `needs-translation` or `initial`, or it only repeats the source | stays |
 | `translate="no"`, of the unit or around it; without text outside of codes | stays |
+| of 1.2 with several marked parts (`mrk`), of which the target has some | gets the others |
 | all others | get a target with the codes of the source, which move with their words |
 
 A new target of 1.2 is marked `state="needs-review-translation" state-qualifier="mt-suggestion"`, a segment of 2 becomes
@@ -14,20 +15,22 @@ all else stay byte by byte, which translate-toolkit, with an XML tree of its own
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from xml.sax.saxutils import quoteattr
 
 from heed.core.errors import DataError
 from heed.documents.file_format import FileContext, TextFormat
-from heed.documents.spans import Span
+from heed.documents.spans import Part, Span
 from heed.documents.text_translator import TextTranslator
 from heed.documents.tmx import parse_segment
+from heed.documents.xliff_marks import Marked, completed, missing
 from heed.documents.xml_tokens import XmlToken, xml_tokens
 from heed.text.language.codes import same_tag
 from heed.text.readers.tmx import encoding_of, mended
 
 _UNTRANSLATED = ("new", "needs-translation", "initial")
+_DONE = ("final", "signed-off")
 _LANGUAGES = {"file": ("source-language", "target-language"), "xliff": ("srcLang", "trgLang")}
 _MARKED = ' state="needs-review-translation" state-qualifier="mt-suggestion"'
 _TEXTS = ("source", "seg-source", "target")
@@ -63,13 +66,20 @@ class _Segment:
         return self.segmented if re.search(r"mtype\s*=\s*[\"']seg[\"']", self.segmented) else self.source
 
     @property
+    def gaps(self) -> list[Marked]:
+        """The marked parts of the source that a target with others of them lacks."""
+        is_done = self.target_tag is None or self.target_tag.attributes.get("state", "") in _DONE
+        return [] if is_done else missing(self.segmented, self.target_text)
+
+    @property
     def needs_translation(self) -> bool:
         """Whether it has no translation that counts."""
         attributes = (self.opening if self.is_new else self.target_tag or self.opening).attributes
         state = attributes.get("state", "")
         is_copy = not state and self.target_text in (self.source, self.segmented)
         has_target = bool(_MARKUP.sub("", self.target_text).strip()) and state not in _UNTRANSLATED and not is_copy
-        return self.is_translated and not has_target and self.opening.attributes.get("approved") != "yes"
+        is_approved = self.opening.attributes.get("approved") == "yes"
+        return self.is_translated and not is_approved and (not has_target or bool(self.gaps))
 
 
 @dataclass
@@ -84,15 +94,14 @@ def translate_xliff(text: str, translator: TextTranslator, context: FileContext)
     """The file with its missing targets. Raises DataError for other XML and other languages."""
     read = _read(xml_tokens(text, context.name, translator.checked), context)
     todo = [segment for segment in read.segments if segment.needs_translation]
-    parsed = [parse_segment(f"<seg>{each.to_translate}</seg>".encode(), keeps_space=True) for each in todo]
-    some = [
-        number for number, parts in enumerate(parsed) if any(isinstance(p, Span) and p.plain.strip() for p in parts)
-    ]
-    outputs = translator.documents([parsed[number] for number in some])
+    parsed = [(each, [_parsed(text) for text in _texts_of(each)]) for each in todo]
+    some = [(each, texts) for each, texts in parsed if any(map(_has_text, texts))]
+    outputs = iter(translator.documents([parts for _, texts in some for parts in texts]))
     context.notify(f"{len(some):,} of {len(read.segments):,} segments")
-    for number, output in zip(some, outputs, strict=True):
-        inner = output.text.removeprefix("<seg>").removesuffix("</seg>")
-        read.edits += _edits(todo[number], inner)
+    for each, texts in some:
+        inner = [next(outputs).text.removeprefix("<seg>").removesuffix("</seg>") for _ in texts]
+        gaps = each.gaps
+        read.edits += _edits(each, completed(each.segmented, each.target_text, gaps, inner) if gaps else inner[0])
     out, done = [], 0
     for begin, end, new in sorted(read.edits):
         out += [text[done:begin], new]
@@ -107,6 +116,18 @@ XLIFF = TextFormat(
     declared=encoding_of,
     mended=lambda text: "".join(mended([text])),
 )
+
+
+def _texts_of(segment: _Segment) -> list[str]:
+    return [gap.inner for gap in segment.gaps] or [segment.to_translate]
+
+
+def _parsed(text: str) -> list[Part]:
+    return parse_segment(f"<seg>{text}</seg>".encode(), is_xliff=True)
+
+
+def _has_text(parts: Sequence[Part]) -> bool:
+    return any(isinstance(part, Span) and part.plain.strip() for part in parts)
 
 
 def _edits(segment: _Segment, inner: str) -> Iterator[tuple[int, int, str]]:
