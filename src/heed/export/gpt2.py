@@ -145,7 +145,8 @@ def export_gpt2(run: Run, folder: Path) -> bool:
         if portable:
             (new / TOKENIZER).write_bytes(run.files.read(TOKENIZER, MAX_BYTES))
             special = dict(zip(("pad_token", "bos_token", "eos_token", "unk_token"), SPECIAL_PIECES, strict=True))
-            write_json(new / "tokenizer_config.json", {"tokenizer_class": "PreTrainedTokenizerFast", **special})
+            config_of = {"tokenizer_class": "PreTrainedTokenizerFast", "split_special_tokens": True, **special}
+            write_json(new / "tokenizer_config.json", config_of)  # text that spells a special piece stays text
     return portable
 
 
