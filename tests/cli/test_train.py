@@ -334,6 +334,12 @@ def test_other_models_are_used_by_the_same_verbs(recurrent: Path, bigram: Path) 
         (("train.aa", "train.bb"), 2, "expected one recipe, got train.aa and train.bb. Give data with flags: --src"),
         (("train.toml",), 2, "train.toml:1: not valid TOML"),
         ((*FILES, "--training.lrr=1"), 2, "unknown key 'training.lrr'. Did you mean 'training.lr'?"),
+        (
+            (*FILES, "--model.kind=phrase_based", "--model.num_heads=2"), 2,
+            "It is only for model.kind = 'transformer', 'gpt', 'encoder' or 'image_transformer'. "
+            "Here model.kind = 'phrase_based'.",
+        ),
+        ((*FILES, "--model.kind=phrase_based", "--model.dropout=0.2"), 2, " more have it). Here model.kind ="),
         ((*FILES, "--tsak=translation"), 2, "unknown option --tsak. Did you mean --task?"),
         ((*FILES, "--training.lr=fast"), 2, "--training.lr: expected a number above 0, got 'fast'"),
         ((*FILES, "--training.lr"), 2, "--training.lr: needs a value"),

@@ -32,6 +32,7 @@ __all__ = [
 ]  # fmt: skip
 
 MAX_ERRORS = 20  # an error message fits on one screen
+MOST_NAMED = 6  # of the kinds of models that have a key
 
 
 class Config(BaseModel):
@@ -322,7 +323,9 @@ class Schema:
         if similar := _closest(str(name), allowed):
             advice = f"Did you mean '{dotted((*parents, similar))}'?"
         elif choices := [key.only_for for key in elsewhere if key.key == dotted(path)]:
-            advice = f"It is only for {' or '.join(choices)}."
+            advice = f"It is only for {_any_of(choices)}."
+            if kind := self._followed(table["properties"].get("kind", {})).get("const"):
+                advice += f" Here {dotted((*parents, 'kind'))} = '{kind}'."
         elif elsewhere and name != "kind":  # several tables have a kind
             advice = f"Did you mean '{elsewhere[0].key}'?"
         return f"unknown key '{dotted(path)}'. {advice}"
@@ -357,6 +360,17 @@ class Schema:
             case kind:
                 word = "a path" if node.get("format") == "path" else _PLAIN.get(str(kind), "anything")
                 return [word + _bounds(node)]
+
+
+def _any_of(choices: Sequence[str]) -> str:
+    """Choices such as `model.kind = 'gpt'` in a phrase: the simple ones if there are any, and only some of many."""
+    simple = [choice for choice in choices if " with " not in choice] or choices
+    values: dict[str, list[str]] = {}
+    for choice in simple[:MOST_NAMED]:
+        key, _, value = choice.rpartition(" = ")
+        values.setdefault(key, []).append(value)
+    phrases = [f"{key} = {' or '.join(', '.join(of_key).rsplit(', ', 1))}" for key, of_key in values.items()]
+    return " or ".join(phrases) + f" ({len(simple) - MOST_NAMED} more have it)" * (len(simple) > MOST_NAMED)
 
 
 def _closest(name: str, choices: Sequence[str]) -> str:
