@@ -258,5 +258,5 @@ def test_tables_of_pandoc_stay(table: str) -> None:
 
 
 def test_rules_and_headings_of_dashes_are_no_tables() -> None:
-    text = "A dog\n-----\n\nA cat\n\n- - -\n\n-- a dash -- and another\n"
+    text = "A dog\n-----\n\nA cat\n\n- - -\n\n-- a dash -- and another\n\n--- ---\nA bird\n\n--- ---\n"
     assert translated("a.md", text).decode() == text.upper()

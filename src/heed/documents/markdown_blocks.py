@@ -193,7 +193,8 @@ def _columns(state: StateBlock, start: int, end: int, silent: bool) -> bool:
     last = dashes + 1
     while last < end and not state.isEmpty(last):
         last += 1
-    return silent or _push_kept(state, start, last)
+    is_break = dashes == start and not re.fullmatch(r"[- \t]+", _line(state, last - 1) if last > start + 1 else "")
+    return not is_break and (silent or _push_kept(state, start, last))  # a table without heads ends with dashes
 
 
 def _grid(state: StateBlock, start: int, end: int, silent: bool) -> bool:
