@@ -202,8 +202,14 @@ def updates_of(said: str, names: Iterable[str]) -> dict[str, int]:
     """The updates of each system: one number for all, or those of a file."""
     if said.isdecimal():
         return dict.fromkeys(names, int(said))
-    lines = [line.split("\t") for line in Path(said).read_text(encoding="utf-8").splitlines()]
-    of_file = {name: int(number) for name, number in lines}
+    if not Path(said).is_file():
+        sys.exit(f"error: --updates takes a number or a file, and {said} is neither.")
+    of_file: dict[str, int] = {}
+    for line in Path(said).read_text(encoding="utf-8").splitlines():
+        name, _, number = line.partition("\t")
+        if not number.isdecimal() or not int(number):
+            sys.exit(f"error: {said}: expected a system, a tab and a number of updates, got {line!r}.")
+        of_file[name] = int(number)
     if missing := [name for name in names if name not in of_file]:
         sys.exit(f"error: {said} has no number of updates for {', '.join(missing)}.")
     return of_file
