@@ -275,6 +275,10 @@ WORD = [
         b"<w:b><w:p/></w:b>",
         b'<w:fldChar w:fldCharType="begin"/><w:fldChar w:fldCharType="separate"/><w:t>c</w:t>',
     )),
+    (
+        W, b'<w:p><w:r><w:fldChar w:fldCharType="begin"/><w:instrText>INDEX</w:instrText>'
+        b'<w:fldChar w:fldCharType="separate"/><w:t>a</w:t></w:r></w:p>', b"</w:d>",
+    ),
     (W + b"<w:p>", b"<w:hyperlink><w:r><w:t>a</w:t></w:r></w:hyperlink>", b"</w:p></w:d>"), (W, b"<w:p>", b""),
 ]  # fmt: skip
 S = b'<s xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main">'
@@ -287,6 +291,10 @@ OPEN = [
 UNITS = [
     (b"<xliff><file>", b"<trans-unit><source>a <g>b</g> c</source><target/></trans-unit>", b"</file></xliff>"),
     (b"<xliff><trans-unit><source>", b"a <bx id='1'/>", b"</source></trans-unit></xliff>"), (b"<xliff>", b"<a>", b""),
+    (
+        b"<xliff><trans-unit><source>a</source><target><mrk mtype='seg' mid='1'>b</mrk></target><seg-source>",
+        b"<mrk mtype='seg' mid='1'>a</mrk>", b"</seg-source></trans-unit></xliff>",
+    ),
     (b"<xliff><unit>", b"<segment><source>a</source></segment>", b"</unit></xliff>"),
 ]  # fmt: skip
 YAML = [

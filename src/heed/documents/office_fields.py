@@ -47,6 +47,8 @@ class FieldsAcross:
 
     def __init__(self) -> None:
         self._opened: list[_Open] = []
+        self._num_before = 0
+        """Those of them that paragraphs before have opened."""
         self._num_inside = 0
         """Open fields of this kind whose result has begun."""
 
@@ -60,7 +62,10 @@ class FieldsAcross:
                 self._add(sign[1])
             elif atom.kind == "markup" and self._opened and (code := _CODE.match(atom.raw)):
                 self._opened[-1].code += code[1]
-        self._opened = [each for each in self._opened if each.is_across_paragraphs]
+        self._opened[self._num_before :] = [
+            each for each in self._opened[self._num_before :] if each.is_across_paragraphs
+        ]
+        self._num_before = len(self._opened)
         return not has_other and (is_across or self._num_inside > 0)
 
     def _add(self, sign: str) -> None:
@@ -68,6 +73,7 @@ class FieldsAcross:
             self._opened.append(_Open(is_field=True, begin=0))
         elif self._opened and sign == "end":
             self._num_inside -= self._opened.pop().is_across_paragraphs
+            self._num_before = min(self._num_before, len(self._opened))
         elif self._opened and not self._opened[-1].is_across_paragraphs:
             field = self._opened[-1]
             field.is_across_paragraphs = field.code.upper().split(maxsplit=1)[:1] in _ACROSS

@@ -31,14 +31,17 @@ def marked(text: str) -> list[Marked]:
     """The marked parts that are not inside others."""
     found: list[Marked] = []
     opened: list[tuple[str, int]] = []
+    num_around = 0
     for mark in _MARK.finditer(text):
         number = _NUMBER.search(mark[2]) if _IS_SEGMENT.search(mark[2]) else None
         if mark[1]:
             name, begin = opened.pop() if opened else ("", 0)
-            if name and not any(around for around, _ in opened):
+            num_around -= bool(name)
+            if name and not num_around:
                 found.append(Marked(name, text[begin : mark.start()], begin, mark.start()))
         elif not mark[2].endswith("/"):
             opened.append((number[1] if number else "", mark.end()))
+            num_around += bool(opened[-1][0])
     return found
 
 
