@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import gc
 import gzip
-import io
 import json
 import lzma
-import zipfile
 import zlib
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -24,6 +22,7 @@ from typing import TypeVar
 
 import zstandard
 from loud import translated
+from packages import packed
 from pydantic import BaseModel
 from starlette.datastructures import Headers
 
@@ -400,18 +399,15 @@ PARSERS: dict[str, Parser] = {
 }
 
 
-def packed(main: str, data: bytes) -> bytes:
+def office(main: str, data: bytes) -> bytes:
     """An office document with this main part."""
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr(main, data)
-    return out.getvalue()
+    return packed({main: data})
 
 
 PACK: dict[str, Callable[[bytes], bytes]] = {
     "gz": gzip.compress, "xz": lzma.compress, "zst": zstandard.ZstdCompressor().compress,
-    "docx": partial(packed, "word/document.xml"), "odt": partial(packed, "content.xml"),
-    "pptx": partial(packed, "ppt/slides/slide1.xml"), "xlsx": partial(packed, "xl/sharedStrings.xml"),
+    "docx": partial(office, "word/document.xml"), "odt": partial(office, "content.xml"),
+    "pptx": partial(office, "ppt/slides/slide1.xml"), "xlsx": partial(office, "xl/sharedStrings.xml"),
 }  # fmt: skip
 """What growing inputs of a parser are packed by."""
 

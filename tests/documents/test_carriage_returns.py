@@ -8,6 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 from loud import given, translated
+from packages import packed
 
 TEXTS = "A dog.&#13;\nA cat.&#13;&#13;Red&#xD; cow&#13;"
 NAMESPACE = "http://schemas.openxmlformats.org/{}/2006/main"
@@ -18,15 +19,6 @@ PARTS = {
     "inline.xlsx": ("xl/worksheets/sheet1.xml", "spreadsheetml", "<{n}c><{n}is><{n}t>{}</{n}t></{n}is></{n}c>"),
 }  # fmt: skip
 """For each file, a part, its namespace, and what is around its text."""
-
-
-def packed(parts: dict[str, str]) -> bytes:
-    """A package."""
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w") as archive:
-        for name, content in parts.items():
-            archive.writestr(name, content)
-    return out.getvalue()
 
 
 def read(data: bytes, part: str) -> str:

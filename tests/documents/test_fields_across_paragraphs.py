@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import io
-import zipfile
-
 import pytest
 from loud import given, translated
+from packages import packed
 
 W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
 BEGIN, SEPARATE, END = (f'<w:r><w:fldChar w:fldCharType="{kind}"/></w:r>' for kind in ("begin", "separate", "end"))
@@ -20,10 +18,7 @@ def code(text: str) -> str:
 def word(*paragraphs: str) -> bytes:
     """A Word document."""
     body = "".join(f"<w:p>{paragraph}</w:p>" for paragraph in paragraphs)
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w") as archive:
-        archive.writestr("word/document.xml", f"<w:document {W}><w:body>{body}</w:body></w:document>")
-    return out.getvalue()
+    return packed({"word/document.xml": f"<w:document {W}><w:body>{body}</w:body></w:document>"})
 
 
 def run(text: str) -> str:

@@ -4,25 +4,16 @@ from __future__ import annotations
 
 import importlib
 import io
-import zipfile
 from collections.abc import Callable, Mapping
 
 import pytest
 from loud import translated
+from packages import packed
 
 from heed.core.errors import DataError
 from heed.documents.formats import format_of
 
 ODF = "application/vnd.oasis.opendocument."
-
-
-def packed(parts: Mapping[str, str]) -> bytes:
-    """A package."""
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w") as archive:
-        for name, content in parts.items():
-            archive.writestr(name, content)
-    return out.getvalue()
 
 
 def of_library(module: str, make: str) -> bytes:

@@ -15,6 +15,7 @@ from xml.etree import ElementTree
 
 import pytest
 from loud import EN_DE, STEP, Each, given, translated
+from packages import packed
 
 from heed.core.errors import DataError
 from heed.documents.file_format import FileContext
@@ -30,12 +31,7 @@ HEAD = '<?xml version="1.0" encoding="UTF-8" standalone="yes"?>\r\n'
 
 def zipped(parts: Mapping[str, str | bytes]) -> bytes:
     """A package with these parts."""
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("[Content_Types].xml", "<Types/>")
-        for name, content in parts.items():
-            archive.writestr(name, content)
-    return out.getvalue()
+    return packed({"[Content_Types].xml": "<Types/>", **parts})
 
 
 def word(body: str, others: Mapping[str, str | bytes] | None = None) -> bytes:

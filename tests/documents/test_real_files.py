@@ -18,6 +18,7 @@ import pytest
 import yaml
 from loud import given, translated
 from markdown_it import MarkdownIt
+from packages import packed
 
 from heed.core.errors import DataError
 from heed.text.readers.columns import Sides
@@ -307,11 +308,7 @@ MAINS = {"guide.docx": "word/document.xml", "guide.odt": "content.xml", "stock.x
 
 def with_parts(name: str, others: Mapping[str, bytes]) -> bytes:
     """A document with other parts."""
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
-        for part, content in {**parts((FOLDER / name).read_bytes()), **others}.items():
-            archive.writestr(part, content)
-    return out.getvalue()
+    return packed({**parts((FOLDER / name).read_bytes()), **others})
 
 
 @pytest.mark.parametrize("name", MAINS)
