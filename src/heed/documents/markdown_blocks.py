@@ -184,7 +184,7 @@ def _attributes(state: StateBlock, start: int, end: int, silent: bool) -> bool:
 
 
 def _columns(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """A table whose columns are told by dashes, below their heads or above the first row."""
+    """A table whose columns are marked by dashes, below their heads or above the first row."""
     if state.is_code_block(start):
         return False
     dashes = next((n for n in (start, start + 1) if n < end and _DASHES.fullmatch(_line(state, n))), None)
@@ -193,8 +193,9 @@ def _columns(state: StateBlock, start: int, end: int, silent: bool) -> bool:
     last = dashes + 1
     while last < end and not state.isEmpty(last):
         last += 1
-    is_break = dashes == start and not re.fullmatch(r"[- \t]+", _line(state, last - 1) if last > start + 1 else "")
-    return not is_break and (silent or _push_kept(state, start, last))  # a table without heads ends with dashes
+    if dashes == start and (last == start + 1 or not _DASHES.fullmatch(_line(state, last - 1))):
+        return False  # without heads, a table ends with dashes too: this is a rule
+    return silent or _push_kept(state, start, last)
 
 
 def _grid(state: StateBlock, start: int, end: int, silent: bool) -> bool:
