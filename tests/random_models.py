@@ -29,6 +29,7 @@ from heed.models.gpt import GptConfig
 from heed.models.hierarchical_attention import HierarchicalAttentionConfig
 from heed.models.image_transformer import ImageTransformerConfig
 from heed.models.lz78 import Lz78Config
+from heed.models.nearest_neighbours import Interpolation, NearestNeighbours, Store
 from heed.models.ngram import BigramConfig, NgramConfig
 from heed.models.one_layer import OneLayerConfig
 from heed.models.recurrent_decoder import RecurrentDecoderConfig
@@ -212,9 +213,24 @@ READER_CONFIGS: dict[str, ModelConfig] = {
 }
 """Readers, whose laws are in tests/contracts/test_readers.py."""
 
+
+def random_stores(keys: Sequence[Any], size: int = 16) -> list[Store]:
+    """For each source, random features of a few positions, near enough to those of a model; none for a single word."""
+    stores = []
+    for key in keys:
+        random = torch.Generator().manual_seed(sum(key))
+        number = 0 if len(key) < 3 else 5 * len(key)
+        values = torch.randint(3, VOCABULARIES.tgt_size, (number,), generator=random)
+        stores.append(Store(torch.randn(number, size, generator=random), values))
+    return stores
+
+
 JOINT: dict[str, Callable[[int], Any]] = {
     "ensemble": lambda seed: Ensemble([model_of("transformer", seed), model_of("bigram", seed)]),
     "shallow fusion": lambda seed: ShallowFusion(model_of("rnn_attention", seed), model_of("bigram", seed), 0.3),
+    "nearest neighbours": lambda seed: NearestNeighbours(
+        model_of("transformer", seed), random_stores, Interpolation(1.0, 20.0, 5.0)
+    ),
 }
 """Models that are made of others and have no recipe."""
 

@@ -33,8 +33,8 @@ from heed.training.ranks import joined
 def load(
     folder: str | Path, device: str = "cpu", precision: str = "float32", *,
     ensemble: str | Path | Sequence[str | Path] = (),
-    lm: str | Path | None = None, lm_weight: float = LM_WEIGHT, tag: str | None = None, members: Iterable[Any] = (),
-    engine: str = "auto", num_workers: int = 0,
+    lm: str | Path | None = None, lm_weight: float = LM_WEIGHT, memory: str | Path | None = None,
+    tag: str | None = None, members: Iterable[Any] = (), engine: str = "auto", num_workers: int = 0,
 ) -> Predictor:  # fmt: skip
     """Load a run folder as a predictor: a translator, a language model, ...
 
@@ -45,6 +45,7 @@ def load(
         ensemble: A further run or several, whose probabilities are averaged with those of this one.
         lm: The run of a language model, whose log-probability times `lm_weight` is added (shallow fusion).
         lm_weight: The weight of `lm`.
+        memory: A translation memory (`heed memory`), in whose translations a translator looks its next words up.
         tag: The tag before each source, for a run trained with tags; None for the default of its recipe.
         members: External models, tasks, attentions, tokenizers and metrics that the run needs.
         engine: What translates or generates: "auto" (CTranslate2 where it can, else PyTorch), "torch", "ctranslate2".
@@ -70,7 +71,8 @@ def load(
     language_model = Run(lm, choose_device(device)) if lm is not None else None
     for each in (run, *others, *([language_model] if language_model else [])):
         each.precision, each.packs, each.engine, each.num_workers = precision, True, engine, num_workers
-    predictor = run.task_type.predictor(run, Combination(others, language_model, lm_weight))
+    path = Path(memory) if memory is not None else None
+    predictor = run.task_type.predictor(run, Combination(others, language_model, lm_weight, path))
     predictor.open()
     return predictor
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,11 @@ import pytest
 from command import call
 from toy import pairs, unchecked_shapes, write_lines
 
+import heed
+from heed.core.errors import UsageError
 from heed.core.run_files import RunFiles
 from heed.inference.sentences import MAX_CHARACTERS
+from heed.memory.store import TranslationMemory
 from heed.run import Run
 
 LINES = ["ba ce", "fo gu di", "", "me lu", "ko"]
@@ -330,3 +334,46 @@ def test_calibration_is_printed_kept_and_used(translator: Path, tmp_path: Path) 
     assert "or write a new one with" in call("translate", run, stdin=TEXT).err
     assert call("evaluate", run, "--calibrate", "--quiet").code == 0
     assert records(run) == found
+
+
+@pytest.fixture(scope="module")
+def memory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A translation memory in which one word is translated otherwise than in the training data."""
+    folder = tmp_path_factory.mktemp("memory")
+    lines = [f"{src}\t{tgt.replace('kan', 'zil')}" for src, tgt in pairs(150)]
+    table = write_lines(folder / "pairs.tsv", lines)
+    languages = ("--src-lang", "aa", "--tgt-lang", "bb")
+    assert call("memory", "import", folder / "team.memory", table, *languages, "--approved").code == 0
+    return folder / "team.memory"
+
+
+def test_a_translation_memory_guides_the_translation(translator: Path, memory: Path) -> None:
+    unseen = [src for src, _ in pairs(40, seed=1) if "ba" in src][:12]
+    stdin = "\n".join([*LINES, *unseen]) + "\n"
+    plain = call("translate", translator, stdin=stdin).lines[len(LINES) :]
+    result = call("translate", translator, "--memory", memory, stdin=stdin)
+    assert result.code == 0, result.err
+    guided = result.lines[len(LINES) :]
+    assert sum("kan" in line for line in plain) > 8
+    assert sum("kan" in line for line in guided) < 4 < sum("zil" in line for line in guided)
+    assert result.lines[2] == ""
+    one = call("translate", translator, "--memory", memory, "--batch-size", "1", stdin=stdin)
+    assert one.lines == result.lines
+
+
+def test_a_memory_that_cannot_be_used_is_refused(
+    translator: Path, language_model: Path, bigram: Path, memory: Path, tmp_path: Path
+) -> None:
+    result = call("translate", translator, "--memory", memory, "--lm", language_model, stdin=TEXT)
+    assert (result.code, "--memory cannot be combined with --lm" in result.err) == (2, True)
+    result = call("translate", translator, "--memory", tmp_path / "none", stdin=TEXT)
+    assert (result.code, "heed memory import makes a translation memory" in result.err) == (66, True)
+    result = call("translate", translator, "--memory", translator / "recipe.toml", stdin=TEXT)
+    assert (result.code, "is not a translation memory" in result.err) == (65, True)
+    with closing(TranslationMemory(tmp_path / "rejected.memory", ("aa", "bb"), create=True)) as rejected:
+        rejected.add([("ba", "kan", "")])
+        rejected.set_state([1], "rejected")
+    result = call("translate", translator, "--memory", tmp_path / "rejected.memory", stdin=TEXT)
+    assert (result.code, "it has no translation in aa to bb that was approved" in result.err) == (65, True)
+    with pytest.raises(UsageError, match="--memory requires a translation run"):
+        heed.load(bigram, memory=memory)

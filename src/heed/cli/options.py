@@ -68,10 +68,13 @@ class BeamFlags:
 
 @dataclass(frozen=True)
 class CombinationFlags:
-    """The tag of the source, further runs of an ensemble, and the engine that translates."""
+    """The tag of the source, further runs of an ensemble, a translation memory, and the engine that translates."""
 
     tag: Tag = None
     ensemble: Ensemble = None
+    memory: Annotated[
+        Path | None, typer.Option(help="A translation memory, whose similar sentences guide the translation.")
+    ] = None
     engine: Engine = None
 
 

@@ -98,7 +98,7 @@ def load_translator(run: Path, combination: CombinationFlags, compute: Compute, 
 
     Raises UsageError for a run that is not a translator.
     """
-    if not (needs_pytorch or combination.ensemble):
+    if not (needs_pytorch or combination.ensemble or combination.memory):
         opened = compute.open_without_pytorch("translate", run, combination.engine, combination.tag)
         if opened is not None:
             return opened
@@ -222,7 +222,10 @@ def _translate_corpus(
         _open_corpus, [str(run), *(word for word in words if word.startswith("-"))], search, constraints, combination,
         layout, errors, quiet,
     )  # fmt: skip
-    needs = [run, *(combination.ensemble or ()), combination.lm, constraints.glossary, constraints.ban_file]
+    needs = [
+        run, *(combination.ensemble or ()), combination.lm, combination.memory, constraints.glossary,
+        constraints.ban_file,
+    ]  # fmt: skip
     options = {**keys, **changes_of(search, constraints, combination, layout)}
     cluster.run("translate", opening, options, compute, needs, errors, quiet)
 

@@ -41,6 +41,14 @@ def suspicious(units: Iterable[Unit], guard: Guard) -> Iterator[Suspicion]:
             yield Suspicion(unit, tuple(dict.fromkeys(reasons)))
 
 
+def is_usable(unit: Unit, guard: Guard) -> bool:
+    """Whether a unit may be used without a further look: it was approved, or was not rejected and does not look wrong.
+
+    That other units contradict it does not count.
+    """
+    return unit.state == "approved" or (unit.state == "new" and not any(suspicious([unit], guard)))
+
+
 def _reasons(unit: Unit, guard: Guard) -> Iterator[str]:
     reason = PairFilter(_FILTER).reason_to_drop(unit.source, unit.target)
     if reason is not None:

@@ -6,8 +6,8 @@ from functools import cache
 from pathlib import Path
 
 from heed.inference.output_checks import Guard
-from heed.memory.review import suspicious
-from heed.memory.store import NearMatch, TranslationMemory, Unit
+from heed.memory.review import is_usable
+from heed.memory.store import NearMatch, TranslationMemory
 
 _GUARD = Guard()
 
@@ -27,15 +27,11 @@ class SharedMemory:
     def translation(self, source: str, target: str, text: str) -> str | None:
         """The translation of exactly this text by a person, if it was approved or does not look wrong."""
         unit = self._of(source, target).exact(text)
-        return unit.target if unit is not None and _is_usable(unit) else None
+        return unit.target if unit is not None and is_usable(unit, _GUARD) else None
 
     def matches(self, source: str, target: str, text: str) -> list[NearMatch]:
         """Translations by people of this text and of similar ones, the most similar first, without what looks wrong."""
         memory = self._of(source, target)
         exact = memory.exact(text)
         found = [*([NearMatch(exact, 1.0)] if exact is not None else []), *memory.near(text)]
-        return [match for match in found if _is_usable(match.unit)]
-
-
-def _is_usable(unit: Unit) -> bool:
-    return unit.state == "approved" or not any(suspicious([unit], _GUARD))
+        return [match for match in found if is_usable(match.unit, _GUARD)]

@@ -40,16 +40,18 @@ LM_WEIGHT = 0.2
 
 @dataclass(frozen=True)
 class Combination:
-    """Other runs that are combined with a run."""
+    """Other runs that are combined with a run, and a translation memory that helps it."""
 
     others: Sequence[Any] = ()
     """Further runs of an ensemble, whose probabilities are averaged with the run's."""
     lm: Any = None
     """The run of a language model, for shallow fusion."""
     lm_weight: float = LM_WEIGHT
+    memory: Path | None = None
+    """A translation memory, in whose translations a translator looks its next tokens up."""
 
     def __bool__(self) -> bool:
-        return bool(self.others) or self.lm is not None
+        return bool(self.others) or self.lm is not None or self.memory is not None
 
 
 ALONE = Combination()
@@ -168,8 +170,8 @@ class Predictor:
     def __init__(self, run: Any, combined: Combination = ALONE) -> None:
         if combined and not self.abilities & {"translate", "generate"}:
             raise UsageError(f"{run.folder}: ensembles and --lm require runs that generate text.")
-        if run.tag is not None and not self.can("translate"):
-            raise UsageError(f"{run.folder}: --tag requires a translation run.")
+        if (run.tag is not None or combined.memory is not None) and not self.can("translate"):
+            raise UsageError(f"{run.folder}: --{'memory' if combined.memory else 'tag'} requires a translation run.")
         self.run: Any = run
         self.combined = combined
 

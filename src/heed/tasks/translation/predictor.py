@@ -23,6 +23,7 @@ from heed.inference.engine_contract import Engine
 from heed.inference.line_translator import LineTranslator
 from heed.inference.translator import ModelTranslator
 from heed.models import MODELS
+from heed.nn.contract import Autoregressive
 from heed.report.usability import usability
 from heed.run import WEIGHTS, Run
 from heed.statistical.derivation import Derivation, Derives
@@ -36,6 +37,7 @@ from heed.tasks.translation.corrections import Lesson, split
 from heed.tasks.translation.data import TranslationData
 from heed.tasks.translation.distillation import Distillation
 from heed.tasks.translation.improving import Improvement, Tools, Train
+from heed.tasks.translation.neighbours import read_memory, with_memory
 from heed.tasks.translation.report import analyse
 from heed.tasks.translation.translating import Translating
 from heed.text.tokenizers import Tokenizer
@@ -274,19 +276,26 @@ class TranslationPredictor(Translating, Predictor):
         if self._derives:
             return DerivingTranslator(cast(Derives, self.run.model), src, tgt, self.data.normaliser, self.checks)
         model, lm = combined_model(self.run, self.combined)
-        checks = self.checks
-        if self.combined.others or lm is not None:  # the confidence was calibrated for the model alone
-            checks = replace(checks, confidence=None)
-        return ModelTranslator(
-            model, src, tgt, self.data.normaliser, self.run.device, checks, self.before_source, lm=lm
-        )
+        checks = replace(self.checks, confidence=None) if self.combined else self.checks  # it is the model's own
+
+        def translator_of(model: Autoregressive) -> ModelTranslator:
+            return ModelTranslator(
+                model, src, tgt, self.data.normaliser, self.run.device, checks, self.before_source, lm=lm
+            )
+
+        if self.combined.memory is None:
+            return translator_of(model)
+        pairs = read_memory(self.combined.memory, self.languages)
+        return translator_of(with_memory(translator_of(model), pairs))
 
     def _require_matching(self) -> None:
         if self.combined and any(map(_derives, (self.run, *self.combined.others))):
             raise UsageError(
                 f"{self.run.folder}: a translator that searches over whole derivations cannot be combined in an "
-                "ensemble or with --lm, since it gives no probability of the next word."
+                "ensemble, with --lm or with --memory, since it gives no probability of the next word."
             )
+        if self.combined.memory is not None and self.combined.lm is not None:
+            raise UsageError("--memory cannot be combined with --lm: leave one of them out.")
         for other in self.combined.others:
             other.predictor.require("translate", "an ensemble with a translator")
             require_vocabularies(self.run, other)

@@ -1,0 +1,100 @@
+"""Nearest neighbours are interpolated with a translator as by their definition, computed word by word."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from random_models import model_of, random_source, random_stores, random_targets
+from torch import Tensor
+
+from heed.models.nearest_neighbours import NEIGHBOURS, Interpolation, NearestNeighbours, Store, fit
+
+LENGTHS = [4, 1, 7]
+GIVEN = Interpolation(bias=0.7, scale=15.0, temperature=4.0)
+
+
+def by_definition(model, source, ids: Tensor, given: Interpolation) -> Tensor:
+    """Probabilities `[B, T, V]` as in the first lines of the module, with loops."""
+    features, _ = model.advance(ids, model.start(source))
+    found = model.head.log_probs(features).exp()
+    for row, store in enumerate(random_stores([source.key(row) for row in range(len(source))])):
+        for t in range(ids.shape[1]):
+            distances = [float(((features[row, t] - key) ** 2).sum()) for key in store.keys]
+            nearest = sorted(range(len(distances)), key=distances.__getitem__)[:NEIGHBOURS]
+            if not nearest:
+                continue
+            part = 1 / (1 + math.exp(distances[nearest[0]] / given.scale - given.bias))
+            weights = [math.exp(-distances[j] / given.temperature) for j in nearest]
+            found[row, t] *= 1 - part
+            for j, weight in zip(nearest, weights, strict=True):
+                found[row, t, store.values[j]] += part * weight / sum(weights)
+    return found
+
+
+@torch.no_grad()
+def test_probabilities_are_those_of_the_definition() -> None:
+    model, source, ids = model_of("transformer"), random_source(LENGTHS), random_targets(3, 5)
+    helped = NearestNeighbours(model, random_stores, GIVEN)
+    features, _ = helped.advance(ids, helped.start(source))
+    expected = by_definition(model, source, ids, GIVEN)
+    torch.testing.assert_close(helped.head.log_probs(features).exp(), expected, rtol=1e-3, atol=1e-5)
+    one = random_targets(3, 5, seed=1)
+    of_one = helped.head.log_prob(features, one).exp()
+    torch.testing.assert_close(of_one, expected.gather(-1, one[..., None])[..., 0], rtol=1e-3, atol=1e-5)
+    alone = model.head.log_probs(model.advance(ids, model.start(source))[0]).exp()
+    assert (expected - alone).abs().max() > 0.05
+
+
+@torch.no_grad()
+def test_beams_of_a_source_look_up_its_own_store() -> None:
+    helped = NearestNeighbours(model_of("transformer"), random_stores, GIVEN)
+    source, ids = random_source(LENGTHS), random_targets(6, 4)
+    together, _ = helped.advance(ids, helped.start(source, rows_per_source=2))
+    for row in range(6):
+        alone, _ = helped.advance(ids[row : row + 1], helped.start(source.part(slice(row // 2, row // 2 + 1))))
+        torch.testing.assert_close(together[row : row + 1], alone, rtol=1e-3, atol=1e-4)
+
+
+@torch.no_grad()
+def test_a_translation_that_was_read_is_found_again() -> None:
+    """At its own positions the distance is 0, and λ is as large as the bias says."""
+    model, source, ids = model_of("transformer"), random_source([4]), random_targets(1, 6)
+    features, _ = model.advance(ids, model.start(source))
+    tokens = random_targets(1, 6, seed=2)
+    helped = NearestNeighbours(model, lambda keys: [Store(features[0], tokens[0])], Interpolation(5.0, 1.0, 1e-3))
+    found, _ = helped.advance(ids, helped.start(source))
+    assert (helped.head.log_prob(found, tokens).exp() > 0.98).all()
+
+
+def tokens_and_neighbours(right_when_near: bool) -> tuple[Tensor, Tensor, Tensor]:
+    """400 tokens that a model gives a tenth: half of them have near neighbours, which are always right or never."""
+    random = torch.Generator().manual_seed(1)
+    is_near = torch.arange(400) % 2 == 0
+    distances = torch.rand(400, NEIGHBOURS, generator=random).sort(dim=-1).values + torch.where(is_near, 1, 50)[:, None]
+    is_token = is_near[:, None].expand(-1, NEIGHBOURS) & torch.tensor(right_when_near)
+    return torch.full((400,), math.log(0.1)), distances, is_token
+
+
+def test_neighbours_that_are_right_when_they_are_near_are_trusted_when_they_are_near() -> None:
+    given = fit(*tokens_and_neighbours(right_when_near=True))
+    assert 1 / (1 + math.exp(2 / given.scale - given.bias)) > 0.99
+    assert 1 / (1 + math.exp(50 / given.scale - given.bias)) < 0.01
+
+
+def test_neighbours_that_are_never_right_are_not_trusted() -> None:
+    given = fit(*tokens_and_neighbours(right_when_near=False))
+    assert 1 / (1 + math.exp(1 / given.scale - given.bias)) < 0.01
+
+
+@pytest.mark.parametrize("number", [1, NEIGHBOURS])
+def test_without_any_neighbour_the_fit_is_finite(number: int) -> None:
+    given = fit(torch.full((3,), -1.0), torch.full((3, number), 1e30), torch.zeros(3, number, dtype=torch.bool))
+    assert all(map(math.isfinite, given))
+
+
+def test_the_fit_is_the_same_under_inference_mode() -> None:
+    outside = fit(*tokens_and_neighbours(right_when_near=True))
+    with torch.inference_mode():
+        assert fit(*tokens_and_neighbours(right_when_near=True)) == outside
