@@ -31,6 +31,8 @@ from heed.text.vocabulary import BOS_ID, EOS_ID, PAD_ID
 
 NUM_RELATED = 16
 """Pairs that are read for each source."""
+MAX_REMEMBERED = 500_000
+"""Positions of pairs whose features stay in memory: 256 MB with 128 features."""
 NUM_FITTED = 100
 """Pairs of the memory that the interpolation is fitted to."""
 
@@ -70,6 +72,7 @@ class RelatedPairs:
         self.index = RelatedSentences(self.sources)
         [(keys, values)] = self._forced(translator.model, [0])
         self._empty = Store(keys[:0], values[:0])
+        self._read: dict[int, tuple[Tensor, Tensor]] = {}
 
     def stores(self, keys: Sequence[Hashable]) -> list[Store]:
         """The store of each source, whose key is its ids with their end."""
@@ -98,10 +101,15 @@ class RelatedPairs:
         return [n for n in found if self.sources[n] != source][:NUM_RELATED]
 
     def _stores(self, related: Sequence[Sequence[int]]) -> list[Store]:
-        """The stores of some pairs for each source; a pair that several sources share is read once."""
-        distinct = sorted({n for of_source in related for n in of_source})
-        read = dict(zip(distinct, self._forced(self.translator.model, distinct), strict=True))
-        return [Store(*map(torch.cat, zip(self._empty, *(read[n] for n in each), strict=True))) for each in related]
+        """The stores of some pairs for each source. A pair is read once, and again when it has been forgotten."""
+        needed = {n for of_source in related for n in of_source}
+        new = sorted(needed - self._read.keys())
+        if sum(len(values) for _, values in self._read.values()) > MAX_REMEMBERED:
+            self._read, new = {}, sorted(needed)
+        self._read.update(zip(new, self._forced(self.translator.model, new), strict=True))
+        return [
+            Store(*map(torch.cat, zip(self._empty, *(self._read[n] for n in each), strict=True))) for each in related
+        ]
 
     def _forced(self, model: Autoregressive, numbers: Sequence[int]) -> list[tuple[Tensor, Tensor]]:
         """For each pair, the features of the model at each position of its target, and the tokens that follow."""

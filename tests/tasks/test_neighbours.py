@@ -1,0 +1,63 @@
+"""What a translator reads of a translation memory: related pairs, each once, and not the pair that it is fitted to."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from random_models import EOS, model_of
+
+from heed.core.errors import DataError
+from heed.inference.translator import ModelTranslator
+from heed.tasks.translation import neighbours
+from heed.tasks.translation.neighbours import RelatedPairs
+from heed.text.normalise import Normaliser
+from heed.text.tokenizers.symbols import Word
+
+WORDS = Word("abcdefgh")
+PAIRS = [("a b c", "b a"), ("a b c", "c"), ("a b d", "d a"), ("e f", "f e"), (" ", "g")]
+
+
+@pytest.fixture(name="related")
+def related_pairs() -> RelatedPairs:
+    translator = ModelTranslator(model_of("transformer"), WORDS, WORDS, Normaliser())
+    return RelatedPairs(translator, PAIRS)
+
+
+def key(line: str) -> tuple[int, ...]:
+    """The ids of a source with their end."""
+    return (*WORDS.encode([line])[0], EOS)
+
+
+def test_a_store_has_the_tokens_of_the_related_pairs_the_nearest_first(related: RelatedPairs) -> None:
+    [near, far, none] = related.stores([key("a b c"), key("f"), key("g h")])
+    expected = WORDS.encode(["b a", "c", "d a"])
+    assert near.values.tolist() == [token for ids in expected for token in (*ids, EOS)]
+    assert far.values.tolist() == [*WORDS.encode(["f e"])[0], EOS]
+    assert near.keys.shape == (len(near.values), 16)
+    assert none.keys.shape == (0, 16)
+
+
+def test_what_is_forgotten_is_read_again(related: RelatedPairs, monkeypatch: pytest.MonkeyPatch) -> None:
+    keys = [key("a b c"), key("e"), key("a b d")]
+    before = related.stores(keys)
+    monkeypatch.setattr(neighbours, "MAX_REMEMBERED", 0)
+    for _ in range(2):
+        for store, again in zip(before, related.stores(keys), strict=True):
+            torch.testing.assert_close(store.keys, again.keys, rtol=1e-4, atol=1e-5)
+            assert store.values.tolist() == again.values.tolist()
+    assert len(related._read) == 4
+
+
+def test_a_pair_is_looked_up_without_the_pairs_of_its_source(related: RelatedPairs) -> None:
+    """Word by word, the neighbours of the target of "a b c" are those that follow in "d a" alone."""
+    log_prob, distances, is_token = related.looked_up(related, [0])
+    assert len(log_prob) == 3
+    assert (distances < 1e29).sum(dim=1).tolist() == [3, 3, 3]
+    ids, other = [*WORDS.encode(["b a"])[0], EOS], [*WORDS.encode(["d a"])[0], EOS]
+    assert is_token[:, :3].sum(dim=1).tolist() == [other.count(token) for token in ids]
+
+
+def test_a_memory_without_words_is_refused() -> None:
+    translator = ModelTranslator(model_of("transformer"), WORDS, WORDS, Normaliser())
+    with pytest.raises(DataError, match="only empty or very long texts"):
+        RelatedPairs(translator, [(" ", "a"), ("a" * 3000, "b")])
