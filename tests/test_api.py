@@ -122,9 +122,11 @@ def test_wrong_types_and_options_are_refused_in_words(translator: heed.api.Predi
         (lambda: translator.translate(["ba", 3]), "got int in the list"),
         (lambda: translator.translate(["ba", None]), "got NoneType in the list"),
         (lambda: translator.translate("ba", {"beam_size": 3}), "options must be a heed.SearchOptions, got dict"),
-        (lambda: changed(beamsize=3), "unknown search option 'beamsize'"),
-        (lambda: changed(temperature=-1.0), "search option temperature: "),
-        (lambda: changed(min_tokens=9, max_tokens=2), "search options: min_tokens"),
+        (lambda: changed(beamsize=3), "unknown key 'beamsize'. Did you mean 'beam_size'"),
+        (lambda: changed(temperature=-1.0), "SearchOptions: temperature: expected a number above 0"),
+        (lambda: changed(min_tokens=9, max_tokens=2), "SearchOptions: min_tokens must not be above"),
+        (lambda: heed.SearchOptions(max_token=5), "SearchOptions: unknown key 'max_token'. Did you mean 'max_tokens'?"),  # type: ignore[call-arg]
+        (lambda: heed.SearchOptions(beam_size=0), "beam_size: expected a whole number from 1 to 1000, got 0"),
         (lambda: heed.load(translator.run.folder, num_workers=-1), "num_workers must not be negative"),
         (lambda: heed.evaluate([], text="x"), "name at least one run"),
     ):
