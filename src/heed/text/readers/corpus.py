@@ -58,7 +58,8 @@ class CorpusFiles:
     """JSONL and Parquet: the field of the source, unless `src_column` names it."""
     tgt_field: str = "tgt"
     src_lang: str = ""
-    """Language of the source: selects segments of TMX and columns of a table, and is compared with the text."""
+    """Language of the source: selects segments of TMX, columns of a table and fields of records, and is compared with
+    the text."""
     tgt_lang: str = ""
 
     def __post_init__(self) -> None:
@@ -101,7 +102,7 @@ class CorpusFiles:
 
     @property
     def fields(self) -> tuple[str, str]:
-        """JSONL and Parquet: the names of the source and target fields."""
+        """JSONL and Parquet: the given names of the source and target fields, or the usual ones."""
         return (
             self.src_column if isinstance(self.src_column, str) else self.src_field,
             self.tgt_column if isinstance(self.tgt_column, str) else self.tgt_field,
