@@ -60,7 +60,7 @@ def test_pairs_with_an_empty_side_are_left_out(tmp_path: Path) -> None:
     table = tmp_path / "some.tsv"
     table.write_text("A dog.\tEin Hund.\nA cat.\t\n\tEine Katze.\n")
     result = call("memory", "import", tmp_path / "a.memory", table, *LANGUAGES)
-    assert "left out: 2 unit(s) with an empty side" in result.err
+    assert "left out: 2 units with an empty side" in result.err
     assert "1 of 1 translations are new" in result.err
 
 

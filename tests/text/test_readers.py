@@ -21,6 +21,7 @@ import zstandard
 from heed.core.errors import DataError, HeedError, MissingInputError, UsageError
 from heed.text.archives import open_bytes
 from heed.text.readers import CorpusFiles, fingerprint, read_lines, read_pairs, read_text
+from heed.text.readers.corpus import counted
 from heed.text.readers.records import field_names
 
 Compress = Callable[[bytes], bytes]
@@ -273,6 +274,19 @@ def test_two_files_tsv_jsonl_and_parquet_give_the_same_pairs(here: Path) -> None
     for pairs in ("b.ndjson", "a.parquet"):
         assert field_names(CorpusFiles(pairs=pairs, src_lang="de", tgt_lang="en")) == ("de", "en")
     assert field_names(CorpusFiles(pairs="-", format="jsonl", src_lang="de", tgt_lang="en")) == ("src", "tgt")
+
+
+@pytest.mark.parametrize(
+    ("number", "entry", "counts"),
+    [
+        (1, "unit without row", "1 unit without row"),
+        (2_000, "unit without row", "2,000 units without row"),
+        (2, "empty row", "2 empty rows"),
+        (3, "row of headings ('line', 'rows')", "3 rows of headings ('line', 'rows')"),
+    ],
+)
+def test_entries_that_are_left_out_are_counted_in_words(number: int, entry: str, counts: str) -> None:
+    assert counted(number, entry) == counts
 
 
 @pytest.mark.parametrize(("src_lang", "tgt_lang"), [("fr", "en"), ("de", "de"), ("", ""), ("de", "pt")])

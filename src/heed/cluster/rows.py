@@ -129,7 +129,6 @@ def open_pairs(
         if columns.are_named:
             headed.add(str(path))
             left_out[f"row of headings ({listed(first)})"] += 1
-    left_out = Counter({reason.replace("row", "rows", count > 1): count for reason, count in left_out.items()})
     files = open_files(paths, quiet)
     parts = [_without_heading(part) if part.path in headed and not part.first_row else part for part in cut(files)]
     parts = [part for part in parts if part.num_rows]

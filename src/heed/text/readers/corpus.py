@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -36,6 +37,15 @@ def require_column_numbers(*columns: int | str | None) -> None:
     for column in columns:
         if isinstance(column, int) and column < 1:
             raise UsageError(f"There is no column {column}; columns are counted from 1.")
+
+
+_ENTRY = re.compile(r"\b(?:row|line|unit)\b")
+
+
+def counted(number: int, entry: str) -> str:
+    """A number of entries that a reader counts under this name: `1 unit without de`, `60 units without de`."""
+    entries = entry if number == 1 else _ENTRY.sub(r"\g<0>s", entry, count=1)
+    return f"{number:,} {entries}"
 
 
 @dataclass(frozen=True)
