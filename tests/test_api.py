@@ -129,6 +129,14 @@ def test_wrong_types_and_options_are_refused_in_words(translator: heed.api.Predi
         (lambda: heed.SearchOptions(beam_size=0), "beam_size: expected a whole number from 1 to 1000, got 0"),
         (lambda: heed.load(translator.run.folder, num_workers=-1), "num_workers must not be negative"),
         (lambda: heed.evaluate([], text="x"), "name at least one run"),
+        (lambda: heed.load(None), "folder must be the path of a run folder, as a str or a pathlib.Path; got None"),  # type: ignore[arg-type]
+        (lambda: heed.load("x", ensemble=[3]), "ensemble must be the path of a run folder, .* got 3"),  # type: ignore[list-item]
+        (lambda: heed.load("x", lm=b"y"), "lm must be the path of a run folder, .* got b'y'"),  # type: ignore[arg-type]
+        (lambda: heed.evaluate(3, text="x"), "runs must be the path of a run folder, .* got 3"),  # type: ignore[arg-type]
+        (lambda: heed.evaluate("x", src="x", ref=3), "ref must be the path of a file, .* got 3"),  # type: ignore[arg-type]
+        (lambda: heed.train(3, "x"), "recipe must be a mapping of recipe keys or the path of a recipe .* got 3"),  # type: ignore[arg-type]
+        (lambda: heed.train({}, None), "out must be the path of a run folder, .* got None"),  # type: ignore[arg-type]
+        (lambda: heed.train({}, "x", init=3), "init must be the path of a run folder, .* got 3"),  # type: ignore[arg-type]
     ):
         with pytest.raises(UsageError, match=message):
             wrong()
