@@ -165,9 +165,9 @@ class TranslationPredictor(Translating, Predictor):
 
     def improve(
         self, out: Path, mono: Mapping[str, Sequence[Path]], reverse: Path | None, load: Callable[[Path], Any],
-        train: Train, max_minutes: float | None, quiet: bool = False,
+        train: Train, max_minutes: float | None, quiet: bool = False, force: bool = False,
     ) -> bool:  # fmt: skip
-        return Improvement(self.run, out, mono, reverse, Tools(load, train), quiet).improve(max_minutes)
+        return Improvement(self.run, out, mono, reverse, Tools(load, train), quiet, force).improve(max_minutes)
 
     def lesson(self, corrections: Sequence[tuple[str, str]]) -> Lesson:
         return split(corrections)
