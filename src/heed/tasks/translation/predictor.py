@@ -160,6 +160,11 @@ class TranslationPredictor(Translating, Predictor):
     def distill(
         self, data: TranslationData, folder: Path, options: SearchOptions, quiet: bool = False, overwrite: bool = False
     ) -> Mapping[str, object]:
+        if data.share < 1:
+            raise UsageError(
+                f"data.share = {data.share:g} would leave out translations when the teachers have made them. With "
+                "--data.share=1, the student learns from all pairs and their translations."
+            )
         parts = [*data.parts, *Distillation(self, data, folder, options, quiet).run(overwrite)]
         return {"data.parts": [part.model_dump(exclude_defaults=True) for part in parts]}
 
