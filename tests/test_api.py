@@ -122,11 +122,21 @@ def test_wrong_types_and_options_are_refused_in_words(translator: heed.api.Predi
         (lambda: translator.translate(["ba", 3]), "got int in the list"),
         (lambda: translator.translate(["ba", None]), "got NoneType in the list"),
         (lambda: translator.translate("ba", {"beam_size": 3}), "options must be a heed.SearchOptions, got dict"),
-        (lambda: changed(beamsize=3), "unknown search option 'beamsize'"),
-        (lambda: changed(temperature=-1.0), "search option temperature: "),
-        (lambda: changed(min_tokens=9, max_tokens=2), "search options: min_tokens"),
+        (lambda: changed(beamsize=3), "unknown key 'beamsize'. Did you mean 'beam_size'"),
+        (lambda: changed(temperature=-1.0), "SearchOptions: temperature: expected a number above 0"),
+        (lambda: changed(min_tokens=9, max_tokens=2), "SearchOptions: min_tokens must not be above"),
+        (lambda: heed.SearchOptions(max_token=5), "SearchOptions: unknown key 'max_token'. Did you mean 'max_tokens'?"),  # type: ignore[call-arg]
+        (lambda: heed.SearchOptions(beam_size=0), "beam_size: expected a whole number from 1 to 1000, got 0"),
         (lambda: heed.load(translator.run.folder, num_workers=-1), "num_workers must not be negative"),
         (lambda: heed.evaluate([], text="x"), "name at least one run"),
+        (lambda: heed.load(None), "folder must be the path of a run folder, as a str or a pathlib.Path; got None"),  # type: ignore[arg-type]
+        (lambda: heed.load("x", ensemble=[3]), "ensemble must be the path of a run folder, .* got 3"),  # type: ignore[list-item]
+        (lambda: heed.load("x", lm=b"y"), "lm must be the path of a run folder, .* got b'y'"),  # type: ignore[arg-type]
+        (lambda: heed.evaluate(3, text="x"), "runs must be the path of a run folder, .* got 3"),  # type: ignore[arg-type]
+        (lambda: heed.evaluate("x", src="x", ref=3), "ref must be the path of a file, .* got 3"),  # type: ignore[arg-type]
+        (lambda: heed.train(3, "x"), "recipe must be a mapping of recipe keys or the path of a recipe .* got 3"),  # type: ignore[arg-type]
+        (lambda: heed.train({}, None), "out must be the path of a run folder, .* got None"),  # type: ignore[arg-type]
+        (lambda: heed.train({}, "x", init=3), "init must be the path of a run folder, .* got 3"),  # type: ignore[arg-type]
     ):
         with pytest.raises(UsageError, match=message):
             wrong()

@@ -43,8 +43,18 @@ def test_a_written_recipe_contains_reasons_and_reads_back_equal(tmp_path: Path, 
 @pytest.mark.parametrize(
     ("said", "message"),
     [
-        ({"task": "language-model"}, "task 'language-model' needs a model.kind of "),
-        ({"task": "translation", "model.kind": "bigram"}, "needs a model.kind of transformer, rnn_attention"),
+        ({"task": "language-model"}, "got 'transformer'. 'transformer' is for task 'translation'."),
+        (
+            {"task": "translation", "model.kind": "bag"},
+            "expected one of 'transformer', 'rnn_attention', 'phrase_based', 'rule_based', 'encoder_decoder', got "
+            "'bag'. 'bag' is for tasks 'tagging', 'classification', 'span'.",
+        ),
+        ({"task": "translation", "model.kind": "foo"}, "'rule_based', 'encoder_decoder', got 'foo'"),
+        ({"task": "language-model", "model.kind": "gru"}, 'set model.kind = "rnn" and model.cell = "gru_reset_after".'),
+        (
+            {"task": "classification", "model.kind": "linear", "model.dropout": 0.2},
+            " more have it). Here model.kind = 'linear'.",
+        ),
         ({"task": "language-model", "model.kind": "bigram"}, 'training.stop_metric = "perplexity"'),
         (
             {
@@ -72,6 +82,17 @@ def test_contradictory_settings_are_refused(said: dict[str, object], message: st
     with pytest.raises(UsageError) as refused:
         build_recipe(Document({"model": {"kind": "transformer"}}), said)
     assert message in str(refused.value)
+
+
+def test_a_recipe_without_a_kind_of_model_names_those_of_its_task() -> None:
+    with pytest.raises(UsageError, match=r"task 'language-model' needs a model\.kind of rnn, .*, got 'transformer'"):
+        build_recipe(Document(), {"task": "language-model"})
+
+
+def test_a_cell_is_advised_only_where_a_kind_of_model_has_cells() -> None:
+    with pytest.raises(UsageError) as refused:
+        build_recipe(Document(), {"task": "translation", "model.kind": "gru"})
+    assert str(refused.value).endswith("'encoder_decoder', got 'gru'")
 
 
 def dropping(kind: str, **said: object) -> Recipe:

@@ -29,6 +29,8 @@ from heed.run import Run
 from heed.tasks.predictor import LM_WEIGHT, Combination, Predictor
 from heed.training.ranks import joined
 
+RUN_FOLDER = "the path of a run folder"
+
 
 def load(
     folder: str | Path, device: str = "cpu", precision: str = "float32", *,
@@ -66,13 +68,14 @@ def load(
         raise UsageError(f"engine must be auto, torch or ctranslate2, got {engine!r}.")
     if num_workers < 0:
         raise UsageError(f"num_workers must not be negative, got {num_workers}.")
-    further = [ensemble] if isinstance(ensemble, str | Path) else ensemble
-    run, *others = (Run(path, choose_device(device), tag) for path in (folder, *further))
+    folders = [_path(folder, "folder", RUN_FOLDER), *_paths(ensemble, "ensemble", RUN_FOLDER)]
+    lm = None if lm is None else _path(lm, "lm", RUN_FOLDER)
+    run, *others = (Run(path, choose_device(device), tag) for path in folders)
     language_model = Run(lm, choose_device(device)) if lm is not None else None
     for each in (run, *others, *([language_model] if language_model else [])):
         each.precision, each.packs, each.engine, each.num_workers = precision, True, engine, num_workers
-    path = Path(memory) if memory is not None else None
-    predictor = run.task_type.predictor(run, Combination(others, language_model, lm_weight, path))
+    memory = None if memory is None else _path(memory, "memory", "the path of a translation memory")
+    predictor = run.task_type.predictor(run, Combination(others, language_model, lm_weight, memory))
     predictor.open()
     return predictor
 
@@ -96,20 +99,24 @@ def evaluate(
         UsageError: The files do not fit the tasks of the runs.
         DataError: src and ref differ in their number of lines.
     """
-    folders = [runs] if isinstance(runs, str | Path) else runs
+    folders = _paths(runs, "runs", RUN_FOLDER)
+    src, ref, text = (
+        None if path is None else _path(path, name, "the path of a file")
+        for name, path in (("src", src), ("ref", ref), ("text", text))
+    )
     if not folders:
         raise UsageError("name at least one run.")
     loaded = [load(folder, device) for folder in folders]
     if text is not None:
         for predictor in loaded:
             predictor.require_text("text=")
-        test = read_monolingual(Path(text))
+        test = read_monolingual(text)
         return evaluate_texts(test, [read_by(each.run, test, each.scorer()) for each in loaded])
     if src is None or ref is None:
         raise UsageError("pass src and ref for translation runs, or text for language models.")
     for predictor in loaded:
         predictor.require("translate", "src= and ref=")
-    test = read_parallel(Path(src), Path(ref))
+    test = read_parallel(src, ref)
     systems = [translated(each.run, test, each.run.recipe.decoding, quiet=True) for each in loaded]
     language = loaded[0].languages[1] or None
     return evaluate_outputs(test, systems, language, tokenised=loaded[0].run.recipe.data.tokenised)
@@ -147,9 +154,12 @@ def train(
     """
     register(*members)
     options = TrainOptions(
-        Path(out), overwrite, force, Path(init) if init else None, device, quiet, new_vocabulary=new_vocabulary,
-        init_parts=init_parts, tokenizer_of=Path(tokenizer_of) if tokenizer_of else None,
+        _path(out, "out", RUN_FOLDER), overwrite, force, _path(init, "init", RUN_FOLDER) if init else None, device,
+        quiet, new_vocabulary=new_vocabulary, init_parts=init_parts,
+        tokenizer_of=_path(tokenizer_of, "tokenizer_of", RUN_FOLDER) if tokenizer_of else None,
     )  # fmt: skip
+    if not isinstance(recipe, Mapping):
+        recipe = _path(recipe, "recipe", "a mapping of recipe keys or the path of a recipe file")
     with joined(choose_device(device)) as ranks:
         if ranks.is_first:
             document, keys = (Document(), flattened(recipe)) if isinstance(recipe, Mapping) else (read_toml(recipe), {})
@@ -163,3 +173,16 @@ def train(
     if outcome.interrupted_by is not None:
         raise HeedError(f"{outcome.reason}; continue with: heed train --resume {out}")
     return load(out)
+
+
+def _path(value: object, name: str, what: str) -> Path:
+    """The argument called `name` as a path. Raises UsageError for anything but a path."""
+    if not isinstance(value, str | Path):
+        raise UsageError(f"{name} must be {what}, as a str or a pathlib.Path; got {value!r:.80}.")
+    return Path(value)
+
+
+def _paths(values: object, name: str, what: str) -> list[Path]:
+    """An argument that may be one path or several."""
+    several = values if isinstance(values, Iterable) and not isinstance(values, str | bytes) else [values]
+    return [_path(each, name, what) for each in several]

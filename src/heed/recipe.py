@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, create_model, model_validator
 
@@ -17,7 +17,7 @@ from heed.core.errors import UsageError
 from heed.core.formats import FORMAT, require_format
 from heed.decoding.options import SearchOptions
 from heed.members import needed, register_installed, require_registered
-from heed.models import MODELS, AnyConfig
+from heed.models import MODELS, AnyConfig, ModelConfig, kinds_for
 from heed.models.transformer import TransformerConfig
 from heed.tasks import TASKS, task_type
 from heed.tasks.task import Task
@@ -111,7 +111,7 @@ def with_members(recipe: Recipe) -> Recipe:
 
 
 def recipe_type(task: str) -> type[Recipe]:
-    """The schema of a task's recipes, with its `[data]` table and all registered kinds of models."""
+    """The schema of a task's recipes, with its `[data]` table and the registered kinds of models that fit it."""
     return _recipe_type(task_type(task))
 
 
@@ -120,6 +120,7 @@ def _recipe_type(task: type[Task]) -> type[Recipe]:
     name: Any = Literal[(task.name,)]
     tables: dict[str, Any] = {
         "data": (task.Data, Field(default=task.Data(), description="Data files and their languages.")),
+        "model": (_model_table(task), Field(default=TransformerConfig(), description="Model.")),
     }
     if task.Head is not None:
         tables["head"] = (task.Head, Field(default=task.Head(), description="Head of the reader."))
@@ -131,6 +132,22 @@ def _recipe_type(task: type[Task]) -> type[Recipe]:
     )
 
 
+def _model_table(task: type[Task]) -> Any:
+    """The type of the `[model]` table: one of the kinds of models that can be trained for the task."""
+
+    def others() -> dict[str, str]:
+        """For each other kind, what it is for."""
+        tasks = {kind: tasks_of(kind) for kind in MODELS}
+        plural = {kind: "tasks" if len(names) > 1 else "task" for kind, names in tasks.items()}
+        return {
+            kind: f"{kind!r} is for {plural[kind]} {', '.join(map(repr, names))}."
+            for kind, names in tasks.items()
+            if names and task.name not in names
+        }
+
+    return Annotated[ModelConfig, kinds_for(task.fits, others)]
+
+
 @cache
 def _task_type(tasks: tuple[str, ...]) -> type[Config]:
     """The schema of a recipe's task alone, whose errors name the tasks."""
@@ -138,9 +155,14 @@ def _task_type(tasks: tuple[str, ...]) -> type[Config]:
     return create_model("Recipe", __base__=Config, task=(names, ...))
 
 
+def tasks_of(kind: str) -> list[str]:
+    """The tasks for which models of this kind can be trained."""
+    return [name for name in TASKS if task_type(name).fits(MODELS[kind])]
+
+
 def task_of(kind: str) -> str:
     """The first task for which models of this kind can be trained."""
-    return next(name for name in TASKS if task_type(name).fits(MODELS[kind]))
+    return tasks_of(kind)[0]
 
 
 def build_recipe(document: Document, overrides: Mapping[str, object] = {}) -> Recipe:

@@ -15,14 +15,13 @@ from torch import Tensor, nn
 from heed.core.errors import DataError, MissingInputError, UsageError
 from heed.core.files import atomic_folder, first_foreign, storage_errors
 from heed.core.json_text import parse_json
-from heed.core.progress import warn
 from heed.core.run_files import RunFiles
 from heed.core.toml import MAX_BYTES as MAX_RECIPE
 from heed.core.toml import parse_toml
 from heed.core.weight_file import Shapes, read_header, require_shapes
 from heed.models import GenerativeModel
 from heed.nn.contract import Vocabularies
-from heed.nn.packing import pack
+from heed.nn.packing import name_lack_of_rounded_products, pack
 from heed.nn.weight_file import read_weights, save_weights, shapes_of
 from heed.recipe import Recipe, build_recipe, require_known_format
 from heed.statistical.alignment.run_folder import is_aligner_run
@@ -166,10 +165,7 @@ class Run:
         model.to(self.device)
         precision = self.pytorch_precision or self.precision
         if precision != self.precision:
-            warn(
-                f"PyTorch has no {self.precision} products on this processor: it computes in {precision} what "
-                "CTranslate2 cannot do."
-            )
+            name_lack_of_rounded_products()
         if precision != "float32":
             model.to(torch.bfloat16)
         if self.packs:

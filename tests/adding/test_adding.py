@@ -106,6 +106,23 @@ def test_an_external_task_and_model_work_with_every_command(toys: list[Any], cou
     assert table.code == 0 and "share right" in table.out, table.err
 
 
+def test_lines_of_many_words_have_one_answer_and_all_answers_can_be_asked_for(
+    toys: list[Any], counter: Path, text: Path, tmp_path: Path
+) -> None:
+    lines = [*text.read_text().splitlines()[:100], *(" ".join(["ba"] * number) for number in range(9, 60))]
+    path = tmp_path / "long.txt"
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    keys = KEYS | {"data.text": str(path), "training.max_steps": 2, "training.eval_every": 2}
+    with unchecked_shapes():
+        heed.train(keys, tmp_path / "run", device="cpu", members=toys, quiet=True)
+    table = call("evaluate", counter, "--table", path)
+    assert table.code == 0, table.err
+    result = call("predict", counter, "--top", 20, stdin="ba ce\n")
+    assert result.code == 0, result.err
+    [answers] = result.lines
+    assert set(answers.split("\t")) == {*map(str, range(10)), "10 or more"}
+
+
 def test_other_commands_know_an_external_task(toys: list[Any], counter: Path, tmp_path: Path) -> None:
     heed.load(counter, members=toys)
     assert call("report", counter).out.startswith("# Word counter")

@@ -30,6 +30,12 @@ from heed.text.readers import fingerprint_file, read_text
 from heed.text.vocabulary import Vocabulary
 
 MOST = 10
+"""Words from which lines are not told apart."""
+ANSWERS = (*map(str, range(MOST)), f"{MOST} or more")
+
+
+def label_of(line: str) -> int:
+    return min(len(line.split()), MOST)
 
 
 class LineData(DataConfig):
@@ -67,7 +73,7 @@ def collate(ids: Mapping[str, Sequence[Any]], rows: Any) -> CountBatch:
 
 
 class CountWords(Task):
-    """From a line to its number of words."""
+    """From a line to its number of words, of which ten or more are one answer."""
 
     name = "count-words"
     title = "Word counter"
@@ -94,7 +100,7 @@ class CountWords(Task):
         data, number = recipe.data, diagnosis.num_pairs
 
         def rows(held: bool) -> Iterator[Row]:
-            lines = ((line, str(len(line.split()))) for line in read_text(data.resolve(data.text)))
+            lines = ((line, ANSWERS[label_of(line)]) for line in read_text(data.resolve(data.text)))
             return prepare.split_rows(lines, number, data.num_held_out, recipe.seed, held)
 
         valid = list(rows(held=True))
@@ -102,9 +108,9 @@ class CountWords(Task):
         texts = lambda: ((line,) for line, _ in rows(held=False))  # noqa: E731
         tokenizers = reuse or prepare.train_tokenizers(recipe.tokenizer, cls.sides, texts, number, folder)
         tokenizer, files = tokenizers["src"], {"text": fingerprint_file(data.resolve(data.text))}
-        ids = ((tokenizer.encode([line])[0], [int(count)]) for line, count in rows(held=False))
+        ids = ((tokenizer.encode([line])[0], [label_of(line)]) for line, _ in rows(held=False))
         store = write_store(
-            folder / "data" / "train", ("src", "label"), ids, (len(tokenizer.vocabulary), MOST + 1),
+            folder / "data" / "train", ("src", "label"), ids, (len(tokenizer.vocabulary), len(ANSWERS)),
             {"files": {}, **prepare.vocabulary_digests(tokenizers)},
         )  # fmt: skip
         corpus = prepare.Corpus(len(store), len(valid), {}, files)
@@ -113,7 +119,7 @@ class CountWords(Task):
 
     @classmethod
     def vocabularies(cls, sizes: Mapping[str, int]) -> Vocabularies:
-        return Vocabularies(sizes["src"], MOST + 1)
+        return Vocabularies(sizes["src"], len(ANSWERS))
 
     def loader(self, tokens_per_batch: int, seed: int, rank: int = 0, world_size: int = 1, workers: int = 0) -> Any:
         store = TokenStore.open(self.folder / "data" / "train")
@@ -163,9 +169,9 @@ def share_right(outputs: Sequence[str], rows: Sequence[Row]) -> dict[str, Score]
 def predictions(model: Any, tokenizer: Any, lines: Sequence[str], top: int) -> list[list[Prediction]]:
     source = source_from_ids(tokenizer.encode(list(lines)), Vocabulary.eos_id, Vocabulary.pad_id)
     with torch.no_grad():
-        probabilities, labels = model.read(source).softmax(-1).topk(top)
+        probabilities, labels = model.read(source).softmax(-1).topk(min(top, len(ANSWERS)))
     return [
-        [Prediction(str(label), p) for label, p in zip(*row, strict=True)]
+        [Prediction(ANSWERS[label], p) for label, p in zip(*row, strict=True)]
         for row in zip(labels.tolist(), probabilities.tolist(), strict=True)
     ]
 
@@ -177,6 +183,6 @@ class WordCounter(Predictor):
         return predictions(self.run.model, self.run.tokenizers["src"], inputs, top)
 
     def evaluate(self, table: Path) -> Evaluation:
-        rows = [(line, str(len(line.split()))) for line in read_text(table)]
+        rows = [(line, ANSWERS[label_of(line)]) for line in read_text(table)]
         outputs = [answers[0].text for answers in self.predict([row[0] for row in rows])]
         return Evaluation(str(self.run.folder), HeldOut((table.name,), rows), self.run, share_right(outputs, rows))

@@ -83,7 +83,7 @@ def test_units_of_a_memory_without_a_language_are_counted(tmp_path: Path) -> Non
     assert report["num_pairs"] == 140
     [finding] = [finding for finding in report["findings"] if finding["check"] == "no-pair"]
     assert (finding["severity"], finding["count"], finding["total"]) == ("warn", 60, 200)
-    assert finding["message"] == "The training file has entries without a pair: 60 unit(s) without de."
+    assert finding["message"] == "The training file has entries without a pair: 60 units without de."
 
 
 def test_a_pipe_is_read_once(tmp_path: Path) -> None:

@@ -328,3 +328,19 @@ def test_only_translators_teach(bigram: Path, student: Path, tmp_path: Path) -> 
     result = distill(bigram, tmp_path / "student")
     assert (result.code, "distill" in result.err) == (2, True)
     assert f"{student} already holds a run" in distill(student, student).err
+
+
+def test_a_share_of_the_pairs_is_refused_before_anything_is_translated(
+    translator: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    echoing(monkeypatch)
+    without_training(monkeypatch)
+    result = distill(translator, tmp_path / "student", "--data.share=0.5")
+    assert result.code == 2
+    assert "data.share = 0.5 would leave out translations" in result.err
+    assert not list(tmp_path.iterdir())
+    teacher = tmp_path / "teacher"
+    shutil.copytree(translator, teacher)
+    (teacher / RECIPE).write_text((teacher / RECIPE).read_text().replace("share = 1.0", "share = 0.5"))
+    assert distill(teacher, tmp_path / "student").code == 2
+    assert distill(teacher, tmp_path / "student", "--data.share=1").code == 0

@@ -301,6 +301,8 @@ def test_int8_needs_no_products_of_pytorch(
     converted = open_without_pytorch("translate", run, None, "int8", "auto", 1)
     assert converted is not None
     [found] = converted.translator.translate(["ba ce di"], converted.decoding)
+    converted.translator.translate(["ba ce di"], converted.decoding.model_copy(update={"sample": True}))
+    assert capsys.readouterr().err.count("it computes in float32 what CTranslate2 cannot do, such as samples") == 1
     assert found.text == heed.load(run, engine="torch").translate("ba ce di")
     loaded = heed.load(run, precision="int8")
     assert loaded.engine is not None and loaded.run.model.head.weight.dtype == torch.float32

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 from types import SimpleNamespace
@@ -139,6 +140,17 @@ def test_text_of_the_other_side_is_refused(translator: Path, tmp_path: Path) -> 
     result = improve(translator, tmp_path / "out", "--mono-tgt", translator.parent / "test.aa")
     assert result.code == 2
     assert "does not look like the target language" in result.err
+    assert "If it is the right text, continue with --force." in result.err
+
+
+def test_text_that_looks_like_the_other_side_can_be_forced(
+    translator: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copying(monkeypatch, translator)
+    result = improve(translator, tmp_path / "out", "--mono-tgt", translator.parent / "test.aa", "--force")
+    assert result.code == 3, result.err
+    assert "does not look like the target language" in result.err
+    assert re.search(r"--mono-tgt: \d+ lines are used", result.err)
 
 
 def test_a_part_has_only_pairs_with_a_translation(tmp_path: Path) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 
 import torch
 from command import call
 from safetensors.torch import load_file
+from toy import pairs, unchecked_shapes, write_lines
 
 from heed.data.validation import read_valid
 from heed.training.checkpoints import list_checkpoints
@@ -25,6 +27,29 @@ def test_info_shows_task_sizes_data_and_best_scores(translator: Path, bigram: Pa
     assert facts["parameters"] == sum(tensor.numel() for tensor in weights.values())
     assert facts["best validation"]["update"] in (75, 150)
     assert json.loads(call("info", bigram, "--json").out)["model"] == {"kind": "bigram"}
+
+
+def test_info_leaves_out_what_is_not_set(translator: Path, tmp_path: Path) -> None:
+    text = write_lines(tmp_path / "a.txt", [tgt for _, tgt in pairs(300, seed=1)])
+    recurrent = tmp_path / "recurrent"
+    keys = ("--model.kind=rnn", "--model.d_model=8", "--model.hidden_size=8", "--tokenizer.vocab_size=270")
+    limits = ("--training.max_steps=1", "--precision", "float32", "--out", recurrent, "--quiet")
+    with unchecked_shapes():
+        trained = call("train", "--text", text, *keys, *limits)
+    assert trained.code == 0, trained.err
+    told = call("info", recurrent)
+    assert told.code == 0, told.err
+    settings = next(line for line in told.lines if line.startswith("model "))
+    assert "kind=rnn" in settings and "input_dropout" not in settings and "None" not in told.out
+    assert "input_dropout" in json.loads(call("info", recurrent, "--json").out)["model"]
+    copy = tmp_path / "run"
+    shutil.copytree(translator, copy)
+    recipe = (copy / "recipe.toml").read_text()
+    (copy / "recipe.toml").write_text(re.sub(r'(src|tgt)_lang = "\w+"', r'\1_lang = ""', recipe))
+    told = call("info", copy)
+    assert told.code == 0, told.err
+    assert not [line for line in told.lines if line.startswith("languages") or "?" in line]
+    assert json.loads(call("info", copy, "--json").out)["languages"] is None
 
 
 def test_info_of_several_runs_is_a_table(translator: Path, bigram: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from heed.core.errors import DataError, UsageError
 from heed.data.validation import read_valid
 from heed.memory.store import TranslationMemory
 from heed.metrics.significance import Comparison
-from heed.run import Run
+from heed.run import RECIPE, Run
 from heed.tasks.translation import corrections
 from heed.tasks.translation.corrections import Decision, Lesson, split
 from heed.tasks.translation.data import PartConfig
@@ -48,6 +49,20 @@ def test_a_model_that_is_not_better_does_not_replace_the_old_one(translator: Pat
     old = {src for src, _ in read_valid(translator)} - judged
     assert old <= set(lines(lesson, "valid.src"))
     assert replayed <= set(lines(Path(Run(translator).recipe.data.src).parent, "train.aa"))
+
+
+def test_a_share_of_the_pairs_is_refused_since_corrections_would_be_left_out(translator: Path, tmp_path: Path) -> None:
+    result = learn(translator, tmp_path, "--data.share=0.5")
+    assert result.code == 2
+    assert "data.share = 0.5 would leave out corrections, too" in result.err
+    run = tmp_path / "run"
+    shutil.copytree(translator, run)
+    (run / RECIPE).write_text((run / RECIPE).read_text().replace("share = 1.0", "share = 0.5"))
+    assert "data.share = 0.5 would leave out" in learn(run, tmp_path).err
+    assert not (tmp_path / "new.lesson").exists()
+    result = learn(run, tmp_path, "--data.share=1", "--training.lr=1e-9")
+    assert result.code == 3, result.err
+    assert Run(tmp_path / "new").recipe.data.share == 1
 
 
 def test_a_better_model_is_named(translator: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

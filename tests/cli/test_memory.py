@@ -60,8 +60,17 @@ def test_pairs_with_an_empty_side_are_left_out(tmp_path: Path) -> None:
     table = tmp_path / "some.tsv"
     table.write_text("A dog.\tEin Hund.\nA cat.\t\n\tEine Katze.\n")
     result = call("memory", "import", tmp_path / "a.memory", table, *LANGUAGES)
-    assert "left out: 2 unit(s) with an empty side" in result.err
+    assert "left out: 2 units with an empty side" in result.err
     assert "1 of 1 translations are new" in result.err
+
+
+def test_fields_of_records_are_found_by_the_languages(tmp_path: Path) -> None:
+    records = tmp_path / "some.jsonl"
+    records.write_text('{"de": "Ein Hund.", "en": "A dog."}\n{"de": "Eine Katze.", "en": "A cat."}\n')
+    result = call("memory", "import", tmp_path / "a.memory", records, *LANGUAGES)
+    assert result.code == 0, result.err
+    units = TranslationMemory(tmp_path / "a.memory").units()
+    assert [(unit.source, unit.target) for unit in units] == [("A dog.", "Ein Hund."), ("A cat.", "Eine Katze.")]
 
 
 def test_a_source_is_found_exactly_and_nearly(memory: Path) -> None:

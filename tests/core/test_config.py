@@ -303,6 +303,18 @@ def test_a_config_cannot_be_changed_and_refuses_unknown_fields_from_python_too()
         Training.model_validate({"lrr": 3.0})
 
 
+def test_values_given_in_python_are_checked_like_those_of_a_document() -> None:
+    given = Recipe(seed=1, model=Transformer(), training=Training(betas=[0, 1]))  # type: ignore[arg-type]
+    assert given == build(Recipe, document("seed = 1\ntraining.betas = [0, 1]\nmodel.kind = 'transformer'"))
+    assert given.model_fields_set == {"seed", "model", "training"}
+    with pytest.raises(UsageError) as refused:
+        Recipe(seed="8", model=Transformer(), training=Training(), modle=3)  # type: ignore[arg-type, call-arg]
+    assert str(refused.value).split("\n") == [
+        "Recipe: seed: expected a whole number, got '8'",
+        "Recipe: unknown key 'modle'. Did you mean 'model'?",
+    ]
+
+
 def test_a_field_that_may_be_none_must_be_none_by_default() -> None:
     with pytest.raises(TypeError, match=r"Wrong\.limit may be None, so its default must be None"):
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from pydantic import ValidationError
 
+from heed.core.errors import UsageError
 from heed.decoding.options import SearchOptions
 from heed.decoding.ranking import LengthPenalty
 
@@ -39,7 +39,7 @@ def test_the_length_limit_is_twice_the_source_plus_20_tokens_unless_set() -> Non
     ],
 )
 def test_contradictory_options_are_an_error(choices: dict[str, int], message: str) -> None:
-    with pytest.raises(ValidationError, match=message):
+    with pytest.raises(UsageError, match=message):
         SearchOptions(**choices)
 
 

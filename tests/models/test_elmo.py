@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 import torch
-from pydantic import ValidationError
 from random_models import GPT, READER_CONFIGS, model_of, random_source
 from torch import Tensor
 
+from heed.core.errors import UsageError
 from heed.models import build_model
 from heed.models.elmo import Elmo, ElmoConfig
 from heed.models.rnn_lm import RecurrentConfig
@@ -60,10 +60,10 @@ def test_the_last_hidden_layer_is_what_the_language_model_computes(name: str) ->
 
 def test_layers_of_different_sizes_cannot_be_mixed() -> None:
     lm = RecurrentConfig(d_model=10, hidden_size=20)
-    with pytest.raises(ValidationError, match=r'"mix" adds layers of equal size, .* \[10, 20\]'):
+    with pytest.raises(UsageError, match=r'"mix" adds layers of equal size, .* \[10, 20\]'):
         ElmoConfig(forward=lm)
     assert ElmoConfig(forward=lm, layers="last").summary()
-    with pytest.raises(ValidationError, match="the same number of layers"):
+    with pytest.raises(UsageError, match="the same number of layers"):
         ElmoConfig(forward=GPT, backward=GPT.model_copy(update={"num_layers": 3}))
 
 

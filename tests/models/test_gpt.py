@@ -6,11 +6,11 @@ import math
 
 import pytest
 import torch
-from pydantic import ValidationError
 from random_models import GPT, model_of, random_rows
 from torch import Tensor
 from transformers import GPT2Config, GPT2LMHeadModel
 
+from heed.core.errors import UsageError
 from heed.export.gpt2 import gpt2_config, to_gpt2
 from heed.models.gpt import Gpt, GptConfig
 from heed.nn.contract import Smoothing, Vocabularies
@@ -133,5 +133,5 @@ def test_in_bfloat16_keys_and_values_are_kept_in_float32_for_decoding() -> None:
 
 
 def test_incompatible_sizes_are_refused() -> None:
-    with pytest.raises(ValidationError, match="num_heads must divide d_model, got 3 and 16"):
+    with pytest.raises(UsageError, match="num_heads must divide d_model, got 3 and 16"):
         GptConfig(d_model=16, num_heads=3)

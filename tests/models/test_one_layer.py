@@ -6,10 +6,10 @@ import math
 
 import pytest
 import torch
-from pydantic import ValidationError
 from random_models import ONE_LAYER, model_of, random_rows
 from torch import Tensor
 
+from heed.core.errors import UsageError
 from heed.models.one_layer import OneLayer, OneLayerConfig
 from heed.nn.contract import Vocabularies
 from heed.nn.dropout_keys import DropoutKeys
@@ -101,5 +101,5 @@ def test_tokens_outside_a_sliding_window_do_not_matter() -> None:
 
 
 def test_an_odd_size_is_refused_for_sinusoidal_positions() -> None:
-    with pytest.raises(ValidationError, match="d_model must be even for sinusoidal positions, got 11"):
+    with pytest.raises(UsageError, match="d_model must be even for sinusoidal positions, got 11"):
         OneLayerConfig(d_model=11)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 import torch
-from pydantic import ValidationError
 from random_models import VOCABULARIES, random_targets
 from torch import nn
 
+from heed.core.errors import UsageError
 from heed.models.trellisnet import TrellisNet, TrellisNetConfig
 from heed.nn.dropout_keys import DropoutKeys
 
@@ -87,5 +87,5 @@ def test_dropout_is_the_same_at_all_positions() -> None:
 
 
 def test_an_output_wider_than_a_level_is_refused() -> None:
-    with pytest.raises(ValidationError, match="at least d_model"):
+    with pytest.raises(UsageError, match="at least d_model"):
         TrellisNetConfig(d_model=8, hidden_size=7)

@@ -79,3 +79,12 @@ def test_suggestions_are_checked_like_other_requests(remembering: Live, path: Pa
                            ({"q": "a" * 20_000, "s": "b", **PAIR}, 400)):  # fmt: skip
         assert remembering.post("/suggest", fields).status == status
     assert list(TranslationMemory(path, ("en", "de")).units()) == []
+
+
+def test_a_suggestion_in_the_language_of_its_source_is_refused(remembering: Live, path: Path) -> None:
+    german = "Der Hund schläft auf dem Sofa, und die Katze sieht ihm dabei zu."
+    for source, advice in (("de", ""), ("auto", " as detected: give the language of the source")):
+        answer = remembering.post("/suggest", {"q": german, "s": "Er schläft.", "source": source, "target": "de"})
+        message = f"the source and the suggested translation are both in German (de){advice}"
+        assert (answer.status, answer.json) == (400, {"error": message})
+    assert not path.exists() or list(TranslationMemory(path, ("de", "de")).units()) == []

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pydantic import ValidationError
 from statistical.ngram_oracle import BOS, EOS, PAD, UNK, KneserNey, additive, witten_bell
 from statistical.ngram_texts import (
     PREDICTABLE,
@@ -29,7 +28,7 @@ from statistical.ngram_texts import (
     words_of,
 )
 
-from heed.core.errors import DataError
+from heed.core.errors import DataError, UsageError
 from heed.statistical.arpa import read_arpa, write_arpa
 from heed.statistical.backoff import BackoffModel
 from heed.statistical.estimation import estimate, open_vocabulary, uniform
@@ -194,7 +193,7 @@ def test_the_absolute_discount_is_one_half_if_it_cannot_be_estimated(counts: lis
 
 @pytest.mark.parametrize(("prune", "why"), [((1,), "min_frequency"), ((0, 2, 1), "a threshold must not be below")])
 def test_invalid_thresholds_are_an_error(prune: tuple[int, ...], why: str) -> None:
-    with pytest.raises(ValidationError, match=why):
+    with pytest.raises(UsageError, match=why):
         SmoothingConfig(prune=prune)
 
 

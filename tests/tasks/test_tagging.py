@@ -278,7 +278,7 @@ def test_a_resumed_training_is_the_same(tmp_path: Path) -> None:
     [
         ({"training.label_smoothing": 0.1}, "a CRF has no label smoothing"),
         ({"training.r_drop": 1.0}, "training.r_drop requires"),
-        ({"model.kind": "rnn", "model.character_features": None}, "needs a model.kind of "),
+        ({"model.kind": "rnn", "model.character_features": None}, "got 'rnn'. 'rnn' is for task 'language-model'"),
         ({"data.conll": ""}, "data.conll is missing: give --conll F"),
     ],
 )

@@ -21,6 +21,8 @@ import zstandard
 from heed.core.errors import DataError, HeedError, MissingInputError, UsageError
 from heed.text.archives import open_bytes
 from heed.text.readers import CorpusFiles, fingerprint, read_lines, read_pairs, read_text
+from heed.text.readers.corpus import counted
+from heed.text.readers.records import field_names
 
 Compress = Callable[[bytes], bytes]
 COMPRESS: dict[str, Compress] = {
@@ -262,9 +264,37 @@ def test_two_files_tsv_jsonl_and_parquet_give_the_same_pairs(here: Path) -> None
         CorpusFiles(pairs="a.jsonl"),
         CorpusFiles(pairs="b.ndjson", src_field="de", tgt_field="en"),
         CorpusFiles(pairs="b.ndjson", src_column="de", tgt_column="en"),
+        CorpusFiles(pairs="b.ndjson", src_lang="de", tgt_lang="en-GB"),
+        CorpusFiles(pairs="b.ndjson", src_column="de", tgt_lang="en"),
+        CorpusFiles(pairs="a.jsonl", src_lang="de", tgt_lang="en"),
         CorpusFiles(pairs="a.parquet", src_field="de", tgt_field="en"),
+        CorpusFiles(pairs="a.parquet", src_lang="de", tgt_lang="en"),
     ]:
         assert list(read_pairs(files)) == PAIRS, files
+    for pairs in ("b.ndjson", "a.parquet"):
+        assert field_names(CorpusFiles(pairs=pairs, src_lang="de", tgt_lang="en")) == ("de", "en")
+    assert field_names(CorpusFiles(pairs="-", format="jsonl", src_lang="de", tgt_lang="en")) == ("src", "tgt")
+
+
+@pytest.mark.parametrize(
+    ("number", "entry", "counts"),
+    [
+        (1, "unit without row", "1 unit without row"),
+        (2_000, "unit without row", "2,000 units without row"),
+        (2, "empty row", "2 empty rows"),
+        (3, "row of headings ('line', 'rows')", "3 rows of headings ('line', 'rows')"),
+    ],
+)
+def test_entries_that_are_left_out_are_counted_in_words(number: int, entry: str, counts: str) -> None:
+    assert counted(number, entry) == counts
+
+
+@pytest.mark.parametrize(("src_lang", "tgt_lang"), [("fr", "en"), ("de", "de"), ("", ""), ("de", "pt")])
+def test_fields_of_records_that_no_language_names_must_be_named(here: Path, src_lang: str, tgt_lang: str) -> None:
+    Path("x.jsonl").write_text('{"de": "ein Haus", "en": "a house", "pt-PT": "uma casa", "pt-BR": "uma casa"}')
+    files = CorpusFiles(pairs="x.jsonl", src_lang=src_lang, tgt_lang=tgt_lang)
+    assert message(lambda: list(read_pairs(files))).startswith("x.jsonl:1: no field ")
+    assert message(lambda: list(read_pairs(files))).endswith(WHICH)
 
 
 def test_pairs_are_streamed(here: Path) -> None:

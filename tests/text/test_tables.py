@@ -167,7 +167,7 @@ def test_rows_that_hold_no_pair_are_counted(here: Path) -> None:
     left_out: Counter[str] = Counter()
     Path("x.csv").write_text("English,German\na,b\n,\n\n\nc,d\n,,,\n")
     assert list(read_pairs(CorpusFiles(pairs="x.csv"), left_out=left_out)) == [("a", "b"), ("c", "d")]
-    assert left_out == {"row of headings ('English', 'German')": 1, "empty row(s)": 4}
+    assert left_out == {"row of headings ('English', 'German')": 1, "empty row": 4}
 
 
 @pytest.mark.parametrize(
@@ -297,7 +297,7 @@ def test_a_first_line_can_set_the_delimiter(mark: str, line: str, here: Path) ->
     Path("x.csv").write_text(f"{head}a{mark}b\n")
     assert list(read_pairs(CorpusFiles(pairs="x.csv"), left_out=left_out)) == [("a", "b")]
     shown = line.format(mark).strip("\ufeff\r\t")
-    assert left_out == {f"line that sets the delimiter ({shown})": 1}
+    assert left_out == {f"line with the delimiter ({shown})": 1}
 
 
 def test_only_the_first_line_can_set_the_delimiter() -> None:

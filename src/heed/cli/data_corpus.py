@@ -36,6 +36,7 @@ from heed.text.readers import (
     read_text,
     with_languages_of,
 )
+from heed.text.readers.corpus import counted
 from heed.text.readers.records import count_rows
 
 HeldOut = Mapping[str, CorpusFiles]
@@ -93,7 +94,7 @@ def deduplicate_corpus(
     work = _work("deduplicate", partial(Deduplication, corpus.rows), corpus.rows, {})
     results = compute_distinct(work, 1, corpus, flags.output, ".parquet", Cluster(flags.ray or "", quiet), quiet)
     for reason, count in corpus.left_out.items():
-        message(f"left out: {count:,} {reason}", quiet)
+        message(f"left out: {counted(count, reason)}", quiet)
     message(f"kept {sum(map(count_rows, results)):,} of {corpus.num_rows:,} rows: {flags.output}", quiet)
 
 

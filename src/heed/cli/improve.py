@@ -34,7 +34,12 @@ def improve(
     ] = None,
     out: Annotated[Path, typer.Option(help="The new run folder, if the result is better.")],
     max_time: Annotated[str | None, typer.Option(help="For all steps: 90m, 3h (default: RUN's limits).")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Train in spite of errors of the data doctor.")] = False,
+    force: Annotated[
+        bool,
+        typer.Option(
+            "--force", help="Train in spite of the data doctor, and on text that looks like the other language."
+        ),
+    ] = False,
     threads: Threads = 0,
     device: Device = "auto",
     quiet: Quiet = False,
@@ -72,7 +77,7 @@ def improve(
     predictor = compute.load(run)
     predictor.require("distill")
     try:
-        is_better = predictor.improve(out, mono, reverse, compute.load, train, minutes, quiet)
+        is_better = predictor.improve(out, mono, reverse, compute.load, train, minutes, quiet, force)
     except (KeyboardInterrupt, SystemExit, typer.Exit):
         message(f"interrupted: the same command continues in {out.with_name(f'{out.name}.improve')}", quiet)
         raise

@@ -97,7 +97,7 @@ def _facts(folder: Path, run: Run) -> dict[str, Any]:
     facts: dict[str, Any] = {
         "run": str(folder),
         "task": recipe.task,
-        "languages": directions(run) or " → ".join("?" for _ in run.sides),
+        "languages": directions(run) or None,
         "synthetic": recipe.data.synthetic,
         "model": recipe.model.model_dump(),
         "tokenizer": f"{recipe.tokenizer.kind}, {sizes}",
@@ -135,19 +135,25 @@ def _plot(path: Path, runs: Sequence[Run]) -> None:
 
 
 def _lines(facts: dict[str, Any]) -> list[str]:
-    """One line for each fact about a run."""
+    """One line for each fact about a run; facts and settings that are not set are left out."""
     from heed.report.description import PartFacts
 
     lines = []
     for name, value in facts.items():
+        if value is None:
+            continue
         if name == "parts":
             for number, part in enumerate(value):
                 lines.append(f"{f'part {number}' if number else 'main part':16} {PartFacts(**part).render()}")
         elif isinstance(value, dict):
-            lines.append(f"{name:16} {'  '.join(f'{key}={item}' for key, item in flattened(value).items())}")
+            lines.append(f"{name:16} {_settings(value)}")
         else:
             lines.append(f"{name:16} {_shown(value)}")
     return lines
+
+
+def _settings(values: dict[str, Any]) -> str:
+    return "  ".join(f"{key}={value}" for key, value in flattened(values).items() if value is not None)
 
 
 def _table(runs: Sequence[dict[str, Any]]) -> str:

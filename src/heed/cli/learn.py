@@ -71,7 +71,8 @@ def learn(
     )  # fmt: skip
     overrides = parse_overrides(arguments)
     place = overrides.pop("data.dir", None) or data_dir() or run.recipe.data.dir
-    data = run.recipe.data.model_copy(update={"dir": str(place)})
+    share = overrides.get("data.share", run.recipe.data.share)
+    data = run.recipe.data.model_copy(update={"dir": str(place), "share": share})
     files = lesson.write(out.with_name(f"{out.name}.lesson"), data, folder, run.recipe.seed)
     kept = data.model_dump(mode="json", exclude_defaults=True, exclude={"dir", "hold_out", *files})
     limits = {} if training.max_time or training.max_steps else {"training.max_epochs": EPOCHS}

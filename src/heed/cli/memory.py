@@ -54,6 +54,7 @@ def import_(
       heed memory import team.memory old.tmx --src-lang en --tgt-lang de --approved
     """
     from heed.text.readers import CorpusFiles, parse_column, read_pairs
+    from heed.text.readers.corpus import counted
 
     corpora = [
         CorpusFiles(
@@ -68,11 +69,11 @@ def import_(
         if src.strip() and tgt.strip():
             units.append((src, tgt, ""))
         else:
-            left_out["unit(s) with an empty side"] += 1
+            left_out["unit with an empty side"] += 1
     with closing(_open(memory, src_lang, tgt_lang, create=True)) as opened:
         added = opened.add(units, "approved" if approved else "new")
         for what, count in left_out.items():
-            message(f"left out: {count:,} {what}", quiet)
+            message(f"left out: {counted(count, what)}", quiet)
         message(f"{memory}: {added:,} of {len(units):,} translations are new; it has {len(opened):,}", quiet)
 
 

@@ -24,6 +24,7 @@ from heed.text.readers import CorpusFiles, with_languages_of
 from heed.text.readers.columns import find_columns, listed
 from heed.text.readers.corpus import format_of
 from heed.text.readers.lines import Errors, read_lines
+from heed.text.readers.records import field_names
 
 TextRow = tuple[str | None, ...]
 """The texts of a row: one, or source and target. None for one that is missing."""
@@ -102,10 +103,11 @@ def open_pairs(
     if kind_of(paths[0]) is not None:
         pairs = given(pairs=paths[0])
         files = open_files(paths, quiet)
+        names = field_names(pairs, errors)
         for file in files:
-            for column in pairs.fields:
+            for column in names:
                 text_column(file, column)
-        return Corpus(files, cut(files), Rows(pairs.fields, errors=errors), pairs=pairs)
+        return Corpus(files, cut(files), Rows(names, errors=errors), pairs=pairs)
     fields: tuple[int, int] | None = None
     left_out: Counter[str] = Counter()
     headed: set[str] = set()
@@ -127,7 +129,6 @@ def open_pairs(
         if columns.are_named:
             headed.add(str(path))
             left_out[f"row of headings ({listed(first)})"] += 1
-    left_out = Counter({reason.replace("row", "rows", count > 1): count for reason, count in left_out.items()})
     files = open_files(paths, quiet)
     parts = [_without_heading(part) if part.path in headed and not part.first_row else part for part in cut(files)]
     parts = [part for part in parts if part.num_rows]

@@ -16,6 +16,7 @@ import json
 import re
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar, Union, get_args, get_origin
 
@@ -24,7 +25,7 @@ from pydantic_core import CoreSchema, ErrorDetails, PydanticKnownError, core_sch
 
 from heed.core.errors import UsageError
 from heed.core.field_docstrings import field_docstrings
-from heed.core.toml import Document, KeyPath, dotted, parse_overrides, read_toml, show
+from heed.core.toml import Document, KeyPath, dotted, element, flattened, parse_overrides, read_toml, show
 
 __all__ = [
     "ChosenBy", "Config", "Document", "KeyOf", "build", "flattened", "keys", "parse_overrides", "read_toml", "show",
@@ -42,6 +43,15 @@ class Config(BaseModel):
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+    def __init__(self, /, **values: Any) -> None:
+        """Check values given in Python like those of a document: a list may become a tuple. Raises UsageError."""
+        with suppress(ValidationError):
+            super().__init__(**values)
+            return
+        self.__setstate__(build(type(self), Document(values, name=type(self).__name__)).__getstate__())
+
+    __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]  # or pydantic would call it for documents, too
 
     @classmethod
     def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
@@ -67,15 +77,6 @@ class Config(BaseModel):
 
 
 C = TypeVar("C", bound=Config)
-
-
-def flattened(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """The values of a table and of those inside it, by their dotted keys."""
-    values: dict[str, Any] = {}
-    for name, value in table.items():
-        inner = isinstance(value, Mapping)
-        values |= flattened(value, f"{prefix}{name}.") if inner else {prefix + name: value}
-    return values
 
 
 @dataclass(frozen=True)
@@ -147,7 +148,12 @@ def _validated(schema: type[C], values: object) -> C:
 
     A list may become a tuple and text a path, but "8" is not a number and true is not 1.
     """
-    return schema.model_validate_json(json.dumps(values, default=str))
+    return schema.model_validate_json(json.dumps(values, default=_plain))
+
+
+def _plain(value: object) -> object:
+    """What JSON holds in place of another object."""
+    return value.model_dump(mode="json") if isinstance(value, BaseModel) else str(value)
 
 
 def build(schema: type[C], document: Document, overrides: Mapping[str, object] = {}) -> C:
@@ -239,7 +245,7 @@ class Schema:
         `values`: the defaults of this table that the Config around it sets.
         """
         for name, field in (self._root if table is None else table)["properties"].items():
-            node, key, default = self._followed(field), prefix + name, _item(values, name)
+            node, key, default = self._followed(field), prefix + name, element(values, name)
             default = field.get("default") if default is None else default
             items = self._followed(node.get("items", {}))
             if "members" in node:
@@ -247,7 +253,7 @@ class Schema:
                     member = self._followed(reference)
                     around = f"{key}." if node["chosen_by"] in member["properties"] else prefix
                     chosen = f"{around}{node['chosen_by']} = {show(choice)}"
-                    own = default if _item(default, node["chosen_by"]) == choice else None
+                    own = default if element(default, node["chosen_by"]) == choice else None
                     yield from self.keys(member, f"{key}.", " with ".join(filter(None, (only_for, chosen))), own)
             elif "properties" in node:
                 yield from self.keys(node, f"{key}.", only_for, default)
@@ -281,7 +287,7 @@ class Schema:
             if "anyOf" in node:  # the name of an alternative: the error is about the union as a whole
                 break
             node = self._chosen(node, values, around, table)
-            around, values, path = values, _item(values, part), (*path, part)
+            around, values, path = values, element(values, part), (*path, part)
             if "properties" in node:
                 table, node = node, node["properties"].get(part, {})
             elif "prefixItems" in node:
@@ -296,8 +302,8 @@ class Schema:
         if "members" not in node:
             return node
         key, members = node["chosen_by"], dict(node["members"])
-        default = _item(table["properties"].get(key), "default")
-        name = _item(values, key) or _item(around, key) or default
+        default = element(table["properties"].get(key), "default")
+        name = element(values, key) or element(around, key) or default
         if isinstance(name, str) and name in members:
             return self._followed(members[name])
         return {"properties": {key: {"enum": list(members), "advice": node["advice"]}}}
@@ -376,14 +382,6 @@ def _any_of(choices: Sequence[str]) -> str:
 def _closest(name: str, choices: Sequence[str]) -> str:
     """The most similar choice; empty if none is similar."""
     return next(iter(difflib.get_close_matches(name.lower(), choices, n=1)), "")
-
-
-def _item(values: Any, part: str | int) -> Any:
-    """An element of a table or of a list; None if it does not exist."""
-    try:
-        return values[part]
-    except (KeyError, IndexError, TypeError):
-        return None
 
 
 def _bounds(node: Node) -> str:

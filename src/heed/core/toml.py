@@ -45,6 +45,23 @@ class Document:
         return next((self.lines[path[:n]] for n in range(len(path), 0, -1) if path[:n] in self.lines), 0)
 
 
+def flattened(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """The values of a table and of those inside it, by their dotted keys."""
+    values: dict[str, Any] = {}
+    for name, value in table.items():
+        inner = isinstance(value, Mapping)
+        values |= flattened(value, f"{prefix}{name}.") if inner else {prefix + name: value}
+    return values
+
+
+def element(values: Any, part: str | int) -> Any:
+    """An element of a table or of a list; None if it does not exist."""
+    try:
+        return values[part]
+    except (KeyError, IndexError, TypeError):
+        return None
+
+
 def read_toml(path: str | Path) -> Document:
     """Read and parse a TOML file of at most 1 MB.
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from pydantic import Field, NonNegativeInt, ValidationError, model_validator
+from pydantic import Field, NonNegativeInt, model_validator
 
 from heed.core.config import Config, Document, build
 from heed.core.errors import UsageError
@@ -160,21 +160,10 @@ def validated(options: object) -> SearchOptions:
     """
     if not isinstance(options, SearchOptions):
         raise UsageError(f"options must be a heed.SearchOptions, got {type(options).__name__}.")
-    values = {key: _as_tuple(value) for key, value in vars(options).items()}
+    values = dict(vars(options))
     if not options.sample and not options.mbr and isinstance(options.nbest, int) and isinstance(options.beam_size, int):
         values["beam_size"] = max(options.beam_size, options.nbest)
-    try:
-        return SearchOptions.model_validate(values)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        key, message = ".".join(map(str, first["loc"])), first["msg"].removeprefix("Value error, ")
-        if first["type"] == "extra_forbidden":
-            raise UsageError(f"unknown search option {key!r}.") from error
-        raise UsageError(f"search option {key}: {message}." if key else f"search options: {message}.") from error
-
-
-def _as_tuple(value: object) -> object:
-    return tuple(map(_as_tuple, value)) if isinstance(value, list | tuple) else value
+    return SearchOptions(**values)
 
 
 def require_plain_beam(options: SearchOptions) -> None:

@@ -212,7 +212,7 @@ def _read_config(document: Mapping[str, Any], path: Path) -> tuple[EncoderConfig
             attention_dropout=float(document.get("attention_probs_dropout_prob", 0.1)),
         )  # fmt: skip
         return config, MaskedHeadConfig(activation=activation, norm_epsilon=epsilon)
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, UsageError) as error:
         raise DataError(f"{path} does not describe a BERT: {error}.") from error
 
 

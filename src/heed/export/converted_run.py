@@ -72,15 +72,18 @@ class ConvertedRun(Generic[Settings]):
     def in_full(self) -> Any:
         """The run, opened with PyTorch, which shares the CPUs with the engine.
 
-        In float32 where PyTorch, unlike CTranslate2, has no eight-bit products on this processor.
+        In float32, with a warning, where PyTorch, unlike CTranslate2, has no eight-bit products on this processor.
         """
         from heed.api import load
         from heed.nn.device import set_threads
-        from heed.nn.packing import has_rounded_products
+        from heed.nn.packing import has_rounded_products, name_lack_of_rounded_products
 
         set_threads(1)
-        is_possible = self.precision != "int8" or has_rounded_products()
-        return load(self.folder, precision=self.precision if is_possible else "float32", tag=self.tag, engine="torch")
+        precision = self.precision
+        if precision == "int8" and not has_rounded_products():
+            name_lack_of_rounded_products()
+            precision = "float32"
+        return load(self.folder, precision=precision, tag=self.tag, engine="torch")
 
     def search_with_pytorch(self, requests: Sequence[Request], options: SearchOptions) -> dict[Request, Hypothesis]:
         """The best hypothesis of each request, by PyTorch's search."""

@@ -225,7 +225,7 @@ def _read_config(path: Path) -> tuple[GptConfig, int]:
             dropout=float(document.get("resid_pdrop", 0.1)), attention_dropout=float(document.get("attn_pdrop", 0.1)),
         )  # fmt: skip
         return config, int(document["vocab_size"])
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, UsageError) as error:
         raise DataError(f"{path} does not describe a GPT-2: {error}.") from error
 
 

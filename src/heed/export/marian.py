@@ -271,7 +271,7 @@ def _search(folder: Path, document: Mapping[str, Any]) -> SearchOptions:
             beam_size=int(described.get("num_beams") or 1), length_norm="mean",
             length_penalty=float(described.get("length_penalty", 1.0)),
         )  # fmt: skip
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, UsageError) as error:
         raise DataError(f"{folder}: num_beams or length_penalty is not a number that heed can search with.") from error
 
 

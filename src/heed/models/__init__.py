@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Mapping
 from typing import Annotated, Any, cast
 
 from heed.core.config import ChosenBy
@@ -37,7 +38,10 @@ from heed.models.word_vectors import Cbow, SkipGram
 from heed.nn.contract import Vocabularies
 from heed.nn.recurrent import CELLS
 
-__all__ = ["MODELS", "AnyConfig", "GenerativeModel", "Model", "ModelConfig", "ReaderModel", "build_model", "register"]
+__all__ = [
+    "MODELS", "AnyConfig", "GenerativeModel", "Model", "ModelConfig", "ReaderModel", "build_model", "kinds_for",
+    "register",
+]  # fmt: skip
 
 MODELS.update({
     "transformer": Transformer,
@@ -90,18 +94,28 @@ def build_model(config: ModelConfig, vocabularies: Vocabularies) -> Any:  # of t
     return cast(Any, MODELS[config.kind])(config, vocabularies)
 
 
-def _configs() -> dict[str, type[ModelConfig]]:
-    return {kind: model.Config for kind, model in MODELS.items()}
+def kinds_for(fits: Callable[[Any], bool], others: Callable[[], Mapping[str, str]] = dict) -> ChosenBy:
+    """The choice by `kind` of a `[model]` table among the models that fit.
+
+    `others`: advice for further names, such as the kinds that do not fit.
+    """
+
+    def configs() -> dict[str, type[ModelConfig]]:
+        return {kind: model.Config for kind, model in MODELS.items() if fits(model)}
+
+    return ChosenBy("kind", configs, lambda: {**_cell_advice(configs()), **others()})
 
 
-def _advice() -> dict[str, str]:
-    """Advice for `model.kind` set to a recurrent cell, which has a key of its own."""
+def _cell_advice(kinds: Collection[str]) -> dict[str, str]:
+    """Advice for `model.kind` set to a recurrent cell, where one of the kinds has a key for its cell."""
     cells = {"gru": "gru_reset_after", **{cell: cell for cell in CELLS}}
+    kind = next((kind for kind in ("rnn", "rnn_reader") if kind in kinds), "")
     return {
-        name: f'For a recurrent network with this cell, set model.kind = "rnn" and model.cell = "{cell}".'
+        name: f'For a recurrent network with this cell, set model.kind = "{kind}" and model.cell = "{cell}".'
         for name, cell in cells.items()
+        if kind
     }
 
 
-AnyConfig = Annotated[ModelConfig, ChosenBy("kind", _configs, _advice)]
-"""The type of a recipe's `[model]` table: the config of any registered model, chosen by its `kind`."""
+AnyConfig = Annotated[ModelConfig, kinds_for(lambda model: True)]
+"""The type of a `[model]` table: the config of any registered model, chosen by its `kind`."""

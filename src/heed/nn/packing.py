@@ -17,6 +17,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from heed.core.errors import UsageError
+from heed.core.progress import warn
 from heed.nn.affine import has_fused_products, multiplies_bfloat16
 from heed.nn.heads import LinearHead
 
@@ -155,6 +156,14 @@ def can_round(model: nn.Module) -> bool:
 def has_rounded_products() -> bool:
     """Whether PyTorch multiplies by eight-bit weights on this processor."""
     return has_fused_products() and multiplies_bfloat16() and hasattr(torch, "_weight_int8pack_mm")
+
+
+def name_lack_of_rounded_products() -> None:
+    """Warn that PyTorch computes in float32 although eight bits were asked for, which CTranslate2 has everywhere."""
+    warn(
+        "PyTorch has no int8 products on this processor: it computes in float32 what CTranslate2 cannot do, such as "
+        "samples."
+    )
 
 
 def _gains(weight: Tensor) -> bool:

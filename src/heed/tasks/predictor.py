@@ -385,12 +385,12 @@ class Predictor:
 
     def improve(
         self, out: Path, mono: Mapping[str, Sequence[Path]], reverse: Path | None, load: Callable[[Path], Any],
-        train: Callable[..., None], max_minutes: float | None, quiet: bool = False,
+        train: Callable[..., None], max_minutes: float | None, quiet: bool = False, force: bool = False,
     ) -> bool:  # fmt: skip
         """Improve the run with text in one language and its own translations; whether `out` is a better run.
 
-        `mono`: files of text, by side; `reverse`: a run of the other direction; `load` opens a run folder as a
-        predictor; `train(like, keys, folder)` trains a run with the recipe of another one, or with heed's settings.
+        `mono`: files of text, by side, of any language with `force`; `reverse`: a run of the other direction; `load`
+        opens a run folder as a predictor; `train(like, keys, folder)` trains a run like another or by heed's settings.
         """
         raise self._cannot("distill", "improving with synthetic pairs")
 

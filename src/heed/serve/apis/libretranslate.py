@@ -187,6 +187,10 @@ class LibreTranslateApi:
 
         def work(job: Job) -> None:
             route = self._route(job, fields.q, source, target, is_html=False)
+            if route.source == route.target:
+                name = f"{route.target.name} ({route.target.code})"
+                advice = " as detected: give the language of the source" if route.detected else ""
+                raise ApiError(400, f"the source and the suggested translation are both in {name}{advice}")
             memory.suggest(*route.codes, fields.q, fields.s)
 
         await self.service.jobs.run(request, work)

@@ -56,8 +56,14 @@ class Lesson:
         """Write the files of a fine-tuning, and return the keys of `[data]` that read them.
 
         `data` and `run`: of the model that is trained further. Corrections have the tag of the validation data. Raises
-        UsageError if that is not the tag with which the run translates, and DataError without its training data.
+        UsageError if that is not the tag with which the run translates, or if only a share of the pairs would be
+        learned, and DataError without its training data.
         """
+        if data.share != 1:
+            raise UsageError(
+                f"data.share = {data.share} would leave out corrections, too. With --data.share=1, the new model "
+                "learns from all of them, and from old pairs out of all training data."
+            )
         _require_tag_of_validation(data)
         judged = {src for src, _ in self.judged_by}
         valid = [*(row for row in read_valid(run) if row[0] not in judged), *self.chosen_by]

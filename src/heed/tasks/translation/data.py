@@ -90,9 +90,9 @@ class TranslationData(DataConfig):
     tgt_column: Column = ""
     """Column of the target; empty: the column named tgt_lang, or the second."""
     src_field: str = "src"
-    """JSONL and Parquet: field of the source if src_column is empty."""
+    """JSONL and Parquet: field of the source if src_column is empty; without that field, the one named src_lang."""
     tgt_field: str = "tgt"
-    """JSONL and Parquet: field of the target if tgt_column is empty."""
+    """JSONL and Parquet: field of the target if tgt_column is empty; without that field, the one named tgt_lang."""
     tokenised: bool = False
     """The text is already tokenised into words separated by spaces, which BLEU counts (tok:none)."""
     tag: str = ""

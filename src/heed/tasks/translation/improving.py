@@ -80,15 +80,20 @@ class Improvement:
     """The improvement of a translator, in the folder `OUT.improve`; its outcome is the run folder `out`."""
 
     def __init__(
-        self, run: Run, out: Path, mono: Mapping[str, Sequence[Path]], reverse: Path | None, tools: Tools, quiet: bool
-    ) -> None:
-        """`mono`: files of text in one language, by side; `reverse`: a translator of the other direction."""
+        self, run: Run, out: Path, mono: Mapping[str, Sequence[Path]], reverse: Path | None, tools: Tools, quiet: bool,
+        force: bool = False,
+    ) -> None:  # fmt: skip
+        """`mono`: files of text in one language, by side; `reverse`: a translator of the other direction.
+
+        `force`: use text that looks like the other language.
+        """
         self.run = run
         self.out = out
         self.mono = mono
         self.reverse = reverse
         self.tools = tools
         self.quiet = quiet
+        self.force = force
         self.folder = out.with_name(f"{out.name}.improve")
         self.data: TranslationData = run.recipe.data
         self.texts = Texts(self.folder / "text", self.data)
@@ -165,7 +170,7 @@ class Improvement:
         if not all(is_debris(each) or each.name == "text" for each in self.folder.iterdir()):
             raise UsageError(f"{self.folder} is not empty and was not made by heed improve. Name another --out.")
         self.data.require_unchanged(self.run.corpus, self.run.folder)
-        left_out = self.texts.write(self.run, self.mono)
+        left_out = self.texts.write(self.run, self.mono, self.force)
         for side, dropped in left_out.items():
             if self.mono[side]:
                 kept = self.texts.num_lines("mono", side)

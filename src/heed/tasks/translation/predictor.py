@@ -162,14 +162,19 @@ class TranslationPredictor(Translating, Predictor):
     def distill(
         self, data: TranslationData, folder: Path, options: SearchOptions, quiet: bool = False, overwrite: bool = False
     ) -> Mapping[str, object]:
+        if data.share < 1:
+            raise UsageError(
+                f"data.share = {data.share:g} would leave out translations when the teachers have made them. With "
+                "--data.share=1, the student learns from all pairs and their translations."
+            )
         parts = [*data.parts, *Distillation(self, data, folder, options, quiet).run(overwrite)]
         return {"data.parts": [part.model_dump(exclude_defaults=True) for part in parts]}
 
     def improve(
         self, out: Path, mono: Mapping[str, Sequence[Path]], reverse: Path | None, load: Callable[[Path], Any],
-        train: Train, max_minutes: float | None, quiet: bool = False,
+        train: Train, max_minutes: float | None, quiet: bool = False, force: bool = False,
     ) -> bool:  # fmt: skip
-        return Improvement(self.run, out, mono, reverse, Tools(load, train), quiet).improve(max_minutes)
+        return Improvement(self.run, out, mono, reverse, Tools(load, train), quiet, force).improve(max_minutes)
 
     def lesson(self, corrections: Sequence[tuple[str, str]]) -> Lesson:
         return split(corrections)

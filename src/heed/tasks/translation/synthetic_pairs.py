@@ -24,6 +24,7 @@ from typing import Any
 
 from heed.core.errors import DataError, UsageError
 from heed.core.files import atomic_write
+from heed.core.progress import warn
 from heed.data.validation import read_valid
 from heed.decoding.options import SearchOptions
 from heed.run import Run
@@ -72,10 +73,11 @@ class Texts:
         """The number of its lines."""
         return fingerprint_file(self.path(name, side))["lines"]
 
-    def write(self, run: Run, mono: Mapping[str, Sequence[Path]]) -> dict[str, Counter[str]]:
+    def write(self, run: Run, mono: Mapping[str, Sequence[Path]], force: bool = False) -> dict[str, Counter[str]]:
         """Write the files, and return what was left out of the text in each language, by reason.
 
-        Raises DataError for text in the other language, or of which nothing is left.
+        Raises UsageError for text that looks like the other language, unless `force`, which only warns of it, and
+        DataError for text of which nothing is left.
         """
         valid = read_valid(run.folder)
         held = {text for row in valid for text in row[:2]}
@@ -89,7 +91,11 @@ class Texts:
         for place, side in enumerate(SIDES):
             known, other = (columns["pairs"][each] for each in (side, SIDES[1 - place]))
             for path in mono[side]:
-                _require_language(path, side, read_text(path, self.data.errors), known, other)
+                wrong = _wrong_language(path, side, read_text(path, self.data.errors), known, other)
+                if wrong and not force:
+                    raise UsageError(f"{wrong} If it is the right text, continue with --force.")
+                if wrong:
+                    warn(wrong)
             dropped[side] = Counter[str]()
             lines = chain.from_iterable(read_text(path, self.data.errors) for path in mono[side])
             normalised = (one_line(self.data.normaliser.apply(line)) for line in lines)
@@ -237,12 +243,13 @@ def _usual_script(lines: Sequence[str]) -> str | None:
     return script
 
 
-def _require_language(path: Path, side: str, lines: Iterable[str], known: Sequence[str], other: Sequence[str]) -> None:
-    """Raise DataError for text that looks more like the other side of the training pairs."""
+def _wrong_language(path: Path, side: str, lines: Iterable[str], known: Sequence[str], other: Sequence[str]) -> str:
+    """What is wrong with text that looks more like the other side of the training pairs; empty for other text."""
     own, opposite, here = (profile(islice(each, _SAMPLE)) for each in (known, other, lines))
-    if similarity(here, opposite) > similarity(here, own):
-        named = {"src": "source", "tgt": "target"}[side]
-        raise UsageError(
-            f"--mono-{side} {path} does not look like the {named} language of the run, but like the other one. Give it "
-            f"as --mono-{'tgt' if side == 'src' else 'src'}, or give text in the {named} language."
-        )
+    if similarity(here, opposite) <= similarity(here, own):
+        return ""
+    named = {"src": "source", "tgt": "target"}[side]
+    return (
+        f"--mono-{side} {path} does not look like the {named} language of the run, but like the other one. Give it as "
+        f"--mono-{'tgt' if side == 'src' else 'src'}, or give text in the {named} language."
+    )

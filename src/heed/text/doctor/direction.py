@@ -11,6 +11,7 @@ from heed.text.doctor.findings import Finding, Thresholds, grade, visible
 from heed.text.doctor.lines import LineScan
 from heed.text.language.identify import are_crossed, look_exchanged, profile, similarity
 from heed.text.readers import CorpusFiles, Errors, column_languages, column_numbers
+from heed.text.readers.records import field_names
 
 MAX_PARTS = 10
 MIN_LINES = 100
@@ -90,7 +91,7 @@ def how_to_exchange(files: CorpusFiles, languages: tuple[str, str] = ("", ""), e
     if files.record_format == "tmx":
         return "The languages are swapped in the file: correct xml:lang of its units, or export it again."
     is_table = files.record_format in ("tsv", "csv")
-    src, tgt = column_numbers(files, errors) if is_table else files.fields
+    src, tgt = column_numbers(files, errors) if is_table else field_names(files, errors)
     flags = f" --src-lang {src_lang}" * bool(src_lang) + f" --tgt-lang {tgt_lang}" * bool(tgt_lang)
     return f"Swap the columns: --src-column {tgt} --tgt-column {src}{flags}."
 

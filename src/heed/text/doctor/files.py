@@ -25,7 +25,7 @@ from heed.text.readers import (
     read_text,
     with_languages_of,
 )
-from heed.text.readers.corpus import Format
+from heed.text.readers.corpus import Format, counted
 
 WHOLE_CORPUS = ("few",)
 """Checks of the corpus as a whole."""
@@ -104,7 +104,7 @@ def _no_pair(left_out: Mapping[str, Counter[str]], num_pairs: int) -> Iterator[F
         total = count + (num_pairs if name == "train" else 0)
         if count:
             severity: Severity = grade(count / total, 1.0, Thresholds.warn_repeated) if name == "train" else "note"
-            listed = ", ".join(f"{number:,} {reason}" for reason, number in reasons.most_common())
+            listed = ", ".join(counted(number, reason) for reason, number in reasons.most_common())
             message = f"The {'training' if name == 'train' else name} file has entries without a pair: {listed}."
             yield Finding("no-pair", severity, count, total, message, "They are left out.")
 

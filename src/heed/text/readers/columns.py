@@ -86,6 +86,28 @@ def find_columns(files: CorpusFiles, first: Sequence[str], place: str) -> Column
     return Columns(src, tgt, are_named or are_headings)
 
 
+def find_fields(files: CorpusFiles, names: Sequence[str]) -> tuple[str, str]:
+    """The fields of the source and the target of a record that has fields of these `names`.
+
+    Without a given column, the field called `src` or `tgt`, or else the only one that is called as the language.
+    """
+    sides = (
+        (files.fields[0], files.src_column, files.src_lang),
+        (files.fields[1], files.tgt_column, files.tgt_lang),
+    )
+    src, tgt = (
+        field if field in names or column is not None else _field_of(language, names) or field
+        for field, column, language in sides
+    )
+    return (src, tgt) if src != tgt else files.fields
+
+
+def _field_of(language: str, names: Sequence[str]) -> str:
+    """The only field called as the language; empty if there is none, or several."""
+    found = next(filter(None, _of_language(language, names)), ()) if language else ()
+    return names[found[0]] if len(found) == 1 else ""
+
+
 def _refuse_unknown_headings(first: Sequence[str], place: str) -> None:
     """Raise UsageError if the first two fields look like headings, but are not exactly languages or sides.
 

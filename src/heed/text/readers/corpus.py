@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -38,6 +39,15 @@ def require_column_numbers(*columns: int | str | None) -> None:
             raise UsageError(f"There is no column {column}; columns are counted from 1.")
 
 
+_ENTRY = re.compile(r"\b(?:row|line|unit)\b")
+
+
+def counted(number: int, entry: str) -> str:
+    """A number of entries that a reader counts under this name: `1 unit without de`, `60 units without de`."""
+    entries = entry if number == 1 else _ENTRY.sub(r"\g<0>s", entry, count=1)
+    return f"{number:,} {entries}"
+
+
 @dataclass(frozen=True)
 class CorpusFiles:
     """The files of sentence pairs: either `src` and `tgt`, with equally many lines, or `pairs`, one file of records.
@@ -58,7 +68,8 @@ class CorpusFiles:
     """JSONL and Parquet: the field of the source, unless `src_column` names it."""
     tgt_field: str = "tgt"
     src_lang: str = ""
-    """Language of the source: selects segments of TMX and columns of a table, and is compared with the text."""
+    """Language of the source: selects segments of TMX, columns of a table and fields of records, and is compared with
+    the text."""
     tgt_lang: str = ""
 
     def __post_init__(self) -> None:
@@ -101,7 +112,7 @@ class CorpusFiles:
 
     @property
     def fields(self) -> tuple[str, str]:
-        """JSONL and Parquet: the names of the source and target fields."""
+        """JSONL and Parquet: the given names of the source and target fields, or the usual ones."""
         return (
             self.src_column if isinstance(self.src_column, str) else self.src_field,
             self.tgt_column if isinstance(self.tgt_column, str) else self.tgt_field,

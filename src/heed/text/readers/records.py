@@ -13,6 +13,7 @@ from typing import Any
 from heed.core.errors import DataError, UsageError
 from heed.core.json_text import parse_json
 from heed.text.archives import open_file, shown_name
+from heed.text.readers.columns import find_fields
 from heed.text.readers.corpus import CorpusFiles, Pair
 from heed.text.readers.lines import Errors, read_lines
 
@@ -29,8 +30,22 @@ JSON_KINDS = {
 
 def read_jsonl(files: CorpusFiles, errors: Errors, left_out: Counter[str]) -> Iterator[Pair]:
     """A pair from each line, which is one JSON object. Raises DataError, with file and line, for anything else."""
+    fields: tuple[str, str] | None = None
     for number, record in jsonl_records(files.pairs or "", errors):
-        yield _pair_of(record, files, f"{shown_name(files.pairs or '')}:{number}")
+        fields = fields or find_fields(files, list(record))
+        yield _pair_of(record, fields, f"{shown_name(files.pairs or '')}:{number}")
+
+
+def field_names(files: CorpusFiles, errors: Errors = "strict") -> tuple[str, str]:
+    """The fields of the source and the target in a file of JSONL or Parquet."""
+    path = Path(files.pairs or "")
+    if not path.is_file():  # a pipe can be read only once
+        return files.fields
+    records = parquet_records(path) if files.record_format == "parquet" else jsonl_records(path, errors)
+    try:
+        return find_fields(files, list(next(records, (0, {}))[1]))
+    except (DataError, UsageError):  # reported when the pairs are read
+        return files.fields
 
 
 def jsonl_records(
@@ -135,12 +150,13 @@ def read_parquet(files: CorpusFiles, errors: Errors, left_out: Counter[str]) -> 
     path = files.pairs or ""
     with open_parquet(path) as table:
         names = table.schema_arrow.names
-        for field in files.fields:
+        fields = find_fields(files, names)
+        for field in fields:
             if field not in names:
                 raise DataError(f"{path}: {_no_field(field, names)}")
-        batches = (batch.to_pylist() for batch in table.iter_batches(columns=list(files.fields)))
+        batches = (batch.to_pylist() for batch in table.iter_batches(columns=list(fields)))
         for number, record in enumerate(chain.from_iterable(batches), start=1):
-            yield _pair_of(record, files, f"{path}, row {number}")
+            yield _pair_of(record, fields, f"{path}, row {number}")
 
 
 def parquet_records(path: str | Path) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -156,8 +172,8 @@ def count_rows(path: str | Path) -> int:
         return int(table.metadata.num_rows)
 
 
-def _pair_of(record: dict[str, Any], files: CorpusFiles, place: str) -> Pair:
-    src, tgt = (_text_of(record, field, place) for field in files.fields)
+def _pair_of(record: dict[str, Any], fields: tuple[str, str], place: str) -> Pair:
+    src, tgt = (_text_of(record, field, place) for field in fields)
     return src, tgt
 
 

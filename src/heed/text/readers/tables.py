@@ -115,7 +115,7 @@ def table_rows(files: CorpusFiles, errors: Errors, left_out: Counter[str]) -> tu
     name = shown_name(path)
     delimiter_line, delimiter, records = csv_records(_lines(path, errors), name)
     if delimiter_line:
-        left_out[f"line that sets the delimiter ({delimiter_line.strip()})"] += 1
+        left_out[f"line with the delimiter ({delimiter_line.strip()})"] += 1
     rows = ((number, [one_line(field) for field in fields]) for number, fields, _ in records)
     separator = f"Fields are separated by {DELIMITERS.get(delimiter, repr(delimiter))} here."
     return _rectangle(rows, name, left_out), separator
@@ -250,4 +250,4 @@ def _rectangle(rows: Iterator[Row], name: str, left_out: Counter[str]) -> Iterat
         if any(fields):
             yield number, fields
         else:
-            left_out["empty row(s)"] += 1
+            left_out["empty row"] += 1

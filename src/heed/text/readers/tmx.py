@@ -111,13 +111,13 @@ def read_tmx(files: CorpusFiles, errors: Errors, left_out: Counter[str]) -> Iter
         src, tgt = sides_of(unit.variants, src_tag, tgt_tag)
         if src and tgt and (src.is_ours or tgt.is_ours):
             num_ours += 1
-            left_out["unit(s) translated by heed"] += 1
+            left_out["unit translated by heed"] += 1
         elif src and tgt:
             num_pairs += 1
             yield src.text, tgt.text
         else:
             missing = [tag for tag, side in ((files.src_lang, src), (files.tgt_lang, tgt)) if side is None]
-            left_out[f"unit(s) without {' and '.join(missing)}"] += 1
+            left_out[f"unit without {' and '.join(missing)}"] += 1
     if not languages:
         raise DataError(f"{name}: it has no unit (<tu>) with text. Export the memory again.")
     if num_ours and not num_pairs:
