@@ -81,6 +81,11 @@ def test_nested_values_are_no_texts(tmp_path: Path, record: dict[str, object], m
         ),
         ([[text, str(i), f"k{i}"] for i, text in enumerate(sentences(20))], UsageError, "no column of labels"),
         ([["text", "label"], ["only one"]], DataError, "t.tsv:2: 1 columns, but column 2 is needed."),
+        (
+            [["a"], *(["ab"[i % 2], text] for i, text in enumerate(sentences(20)))],
+            DataError,
+            "t.tsv:1: 1 columns, but column 2 is needed.",
+        ),
     ],
 )
 def test_what_is_ambiguous_is_refused(
