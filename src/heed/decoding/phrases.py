@@ -13,10 +13,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
+from threading import Lock
 
 from heed.core.errors import DataError, UsageError
 from heed.text.language.scripts import is_unseparated
 from heed.text.readers import Errors, read_lines
+
+_NUMBERING = Lock()
+"""Held while a state gets its number: several threads may search with the same phrases."""
 
 
 @cache
@@ -203,9 +207,10 @@ class Phrases:
         """The state after one more token, and the phrases that it makes certain."""
         if (state, token) not in self._steps:
             after, certain = self.peek(self.states[state], token)
-            number = self._numbers.setdefault(after, len(self.states))
-            if number == len(self.states):
-                self.states.append(after)
+            with _NUMBERING:
+                number = self._numbers.setdefault(after, len(self.states))
+                if number == len(self.states):
+                    self.states.append(after)
             self._steps[state, token] = number, certain
         return self._steps[state, token]
 
