@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 
@@ -40,6 +41,14 @@ def test_columns_are_chosen_by_their_contents(tmp_path: Path) -> None:
     headed = open_labelled(table(tmp_path / "h.tsv", [["key", "kind", "what"], *rows]))
     assert headed.heading == ("key", "kind", "what")
     assert len(list(headed.rows)) == 20
+
+
+def test_plain_text_is_read_as_tsv_also_if_it_is_compressed(tmp_path: Path) -> None:
+    rows = [["pos" if i % 2 else "neg", text] for i, text in enumerate(sentences(8))]
+    plain = table(tmp_path / "t.txt", rows)
+    packed = tmp_path / "t.txt.gz"
+    packed.write_bytes(gzip.compress(Path(plain.path).read_bytes()))
+    assert [*open_labelled(LabelledTable(packed)).rows] == [*open_labelled(plain).rows]
 
 
 def test_records_have_columns_too(tmp_path: Path) -> None:
