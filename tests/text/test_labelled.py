@@ -59,6 +59,15 @@ def test_records_have_columns_too(tmp_path: Path) -> None:
     assert [(row.labels, row.is_list) for row in rows] == [(("x", "y"), True), ((), True), (("3",), False)]
 
 
+def test_labels_in_lists_have_whole_characters(tmp_path: Path) -> None:
+    path = tmp_path / "t.jsonl"
+    path.write_text(json.dumps({"text": "a b", "label": ["x", "\ud800"]}))
+    with pytest.raises(DataError, match=r"t.jsonl:1: field 'label' contains \\ud800, half a char"):
+        list(open_labelled(LabelledTable(path)).rows)
+    [row] = open_labelled(LabelledTable(path), errors="replace").rows
+    assert row.labels == ("x", "\ufffd")
+
+
 @pytest.mark.parametrize(
     ("record", "message"),
     [

@@ -88,7 +88,8 @@ NASTY: list[tuple[str, Any, type[HeedError], str]] = [
     ("qas", {"context": "x", "qas": 5}, DataError, "'qas' is a number; it must be a list of questions."),
     ("candidates", row(candidates={"a": 1}), DataError, "'candidates' is an object; it must be a list."),
     ("half a character", row(question="\ud800"), DataError, "field 'question' contains \\ud800, half a character."),
-    ("half in a list", row(answer=["\ud800"]), DataError, "contains half a character, \\ud800."),
+    ("half in a list", row(answer=["\ud800"]), DataError, "field 'answer' contains \\ud800, half a character."),
+    ("half in an object", row(answer=[{"text": "\ud800"}]), DataError, "contains half a character, \\ud800."),
 ]
 
 
