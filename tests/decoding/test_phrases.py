@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from heed.decoding import phrases as phrases_module
-from heed.decoding.phrases import Phrases, State, is_boundary, is_word_character, lowered
+from heed.decoding.phrases import Glossary, Phrases, State, is_boundary, is_word_character, lowered
 
 SINGLE_BYTES = [bytes([byte]) for byte in range(256)]
 LONGER = [piece.encode() for piece in (" a", "ab", " ab a", "b.", "é", "éa", "本", "日本", "a\xe9", " A", "-a")]
@@ -160,6 +160,18 @@ def test_thousands_of_phrases_cost_little_more_than_ten() -> None:
         return lines_executed(match)
 
     few, many = lines(words[:10]), lines(words)
+    assert 0 < few <= many < 3 * few
+
+
+def test_thousands_of_terms_cost_little_more_than_ten() -> None:
+    words = [f"{first}{rest}" for first in "ab" for rest in range(10, 90)]
+    terms = {f"{one} {other}": "x" for one in words for other in words}
+
+    def lines(terms: dict[str, str]) -> int:
+        glossary = Glossary(terms)
+        return lines_executed(lambda: glossary.terms_for("a00 b00 a00 b00"))
+
+    few, many = lines(dict(list(terms.items())[:10])), lines(terms)
     assert 0 < few <= many < 3 * few
 
 
