@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tokenizer_kinds import KINDS
 
 from heed.decoding.detokenizer import Detokenizer
 from heed.decoding.hypothesis import Hypothesis
@@ -30,6 +31,21 @@ def test_after_an_end_token_begin_of_sentence_is_read() -> None:
     assert detokenizer.token_bytes[EOS_ID] == b"\n"
     assert EOS_ID not in detokenizer.never
     assert detokenizer.token_after_eos == BOS_ID
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind in ("wordpiece", "sentencepiece")])
+def test_a_continuation_keeps_the_space_before_its_first_word(kind: str) -> None:
+    config = TokenizerConfig(kind=kind, vocab_size=280)
+    detokenizer = Detokenizer(train_tokenizer(config, ["the cat sat on the mat", "cats sat on mats"] * 5), "eos")
+    [ids] = detokenizer.tokenizer.encode(["cats"])
+
+    def continued(before: str, ids: list[int]) -> str:
+        [hypothesis] = detokenizer.with_texts([Hypothesis(tuple(ids), 0.0, 0.0)])
+        return before + detokenizer.continuation(before, hypothesis).text
+
+    assert continued("the", ids) == continued("the ", ids) == "the cats"
+    assert continued("", ids) == "cats" and continued("the\n", ids) == "the\ncats"
+    assert continued("mat", [detokenizer.token_bytes.index(b"s")]) == "mats"
 
 
 def test_a_newline_token_is_treated_like_other_tokens() -> None:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import random
 import re
 import sys
+import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from types import FrameType
 from typing import Any
 
@@ -14,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from heed.decoding import phrases as phrases_module
-from heed.decoding.phrases import Phrases, is_boundary, is_word_character, lowered
+from heed.decoding.phrases import Glossary, Phrases, State, is_boundary, is_word_character, lowered
 
 SINGLE_BYTES = [bytes([byte]) for byte in range(256)]
 LONGER = [piece.encode() for piece in (" a", "ab", " ab a", "b.", "é", "éa", "本", "日本", "a\xe9", " A", "-a")]
@@ -158,3 +161,32 @@ def test_thousands_of_phrases_cost_little_more_than_ten() -> None:
 
     few, many = lines(words[:10]), lines(words)
     assert 0 < few <= many < 3 * few
+
+
+def test_thousands_of_terms_cost_little_more_than_ten() -> None:
+    words = [f"{first}{rest}" for first in "ab" for rest in range(10, 90)]
+    terms = {f"{one} {other}": "x" for one in words for other in words}
+
+    def lines(terms: dict[str, str]) -> int:
+        glossary = Glossary(terms)
+        return lines_executed(lambda: glossary.terms_for("a00 b00 a00 b00"))
+
+    few, many = lines(dict(list(terms.items())[:10])), lines(terms)
+    assert 0 < few <= many < 3 * few
+
+
+class _Slow(dict[State, int]):
+    """Lets another thread run while a state is numbered."""
+
+    def setdefault(self, key: State, default: int = 0) -> int:
+        number = super().setdefault(key, default)
+        time.sleep(0.05)
+        return number
+
+
+def test_threads_that_search_with_the_same_phrases_number_each_state_once() -> None:
+    phrases = Phrases(["ab", "cd"], [b"a", b"c"])
+    phrases._numbers = _Slow(phrases._numbers)
+    with ThreadPoolExecutor(2) as pool:
+        numbers = [number for number, _ in pool.map(partial(phrases.step, 0), (0, 1))]
+    assert [phrases.states[number].text for number in numbers] == ["a", "c"]

@@ -144,6 +144,7 @@ def test_a_line_that_is_too_long_is_an_error(model: TinyRecurrent, monkeypatch: 
 def test_an_empty_text_has_no_log_probabilities(model: TinyRecurrent) -> None:
     for reader in (LineReader(model, CPU), StreamReader(model, CPU), WindowReader(model, CPU, 5, 2)):
         assert len(reader.read(TextStream.of_lines([]))) == 0
+    assert StreamReader(model, CPU, num_streams=3).read(TextStream.of_lines([[], []])).shape == (0,)
 
 
 def test_validation_reports_the_perplexity_of_the_training_text_too(tmp_path: Path) -> None:

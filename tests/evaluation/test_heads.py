@@ -13,7 +13,14 @@ from toy import write_lines
 
 from heed.core.errors import DataError
 from heed.evaluation import heads as module
-from heed.evaluation.heads import attachment, constituent_report, dependency_report, predicted_heads, word_attention
+from heed.evaluation.heads import (
+    HeadReport,
+    attachment,
+    constituent_report,
+    dependency_report,
+    predicted_heads,
+    word_attention,
+)
 from heed.tasks.embedding import TokenAttention, encoder_attention, generator_attention
 from heed.text.tokenizers.symbols import Word
 from heed.text.treebank import Tree, read_trees
@@ -92,6 +99,17 @@ def test_the_best_head_offset_tree_and_probe_of_known_attention(monkeypatch: pyt
     assert rows["all"].offset_right < 60 and report.scores["probe of all heads"] == 100
     assert report.scores["probe of random weights"] < 60
     assert "true, head to word" in report.render() and report.to_json()["num_sentences"] == 20
+
+
+def test_treebanks_without_short_sentences_or_without_dependents() -> None:
+    def report(relation: str, size: int) -> HeadReport:
+        tree = Tree(("a",) * size, (-1, *range(size - 1)), ("root", *[relation] * (size - 1)))
+        weights = [np.ones((1, size, size))] * 2
+        return dependency_report([tree, tree], weights, ["one"], weights)
+
+    assert [*report("det", 31).scores] == ["tree of the best head"]
+    with pytest.raises(DataError, match="no words besides their roots and punctuation"):
+        report("punct", 2)
 
 
 def test_attachment_leaves_out_the_root_and_punctuation() -> None:

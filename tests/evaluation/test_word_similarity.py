@@ -71,6 +71,22 @@ def test_an_analogy_is_right_if_the_nearest_other_word_is_the_answer(tmp_path: P
     assert "questions:3/4" in evaluation.scores["analogies"].signature
 
 
+def test_a_difference_is_tested_on_enough_pairs_that_differ(tmp_path: Path) -> None:
+    words = [f"w{i}" for i in range(24)]
+    one = Vectors({word: [1, i, 0] for i, word in enumerate(words)})
+    other = Vectors({word: [1, (7 * i) % 24, 0] for i, word in enumerate(words)}, "b")
+
+    def p_values(judged: list[int]) -> tuple[float | None, float | None]:
+        lines = [f"w0 {word} {value}" for word, value in zip(words[1:], judged, strict=False)]
+        found = evaluate_similarity(write_lines(tmp_path / "p", lines), [one, other])  # type: ignore[list-item]
+        test = found[1].against_first["spearman"]
+        return test.p_bootstrap, test.p_randomisation
+
+    assert p_values([1, 2, 3, 4]) == (None, None)
+    p_bootstrap, _ = p_values([0] * 22 + [1])  # a third of the draws has equal judgements only
+    assert p_bootstrap is not None and p_bootstrap > 0.01
+
+
 @pytest.mark.parametrize(
     ("lines", "message"),
     [

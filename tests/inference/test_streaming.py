@@ -12,6 +12,7 @@ from heed.decoding.options import SearchOptions
 from heed.inference.translator import ModelTranslator
 from heed.nn.contract import Vocabularies
 from heed.text.normalise import Normaliser
+from heed.text.tokenizers import TokenizerConfig, train_tokenizer
 from heed.text.tokenizers.byte_level import Byte
 from heed.text.tokenizers.symbols import Word
 
@@ -53,6 +54,7 @@ SPEAKERS = {
     "bytes": (Byte(), "newline"),
     "words": (Word(["a", "b", "c", "dd", "eee", "f", "g", "h"]), "eos"),
     "lines": (Word(["a", "b", "c", "dd", "eee", "f", "g", "h"]), None),
+    "pieces": (train_tokenizer(TokenizerConfig(kind="wordpiece"), ["a b c ab bc abc cab"] * 5), "eos"),
 }
 
 

@@ -43,7 +43,9 @@ def test_scores_of_numbers() -> None:
     assert score("spearman", given, true) == pytest.approx(80)
     assert score("spearman", ["5", "5", "5", "9"], true) == pytest.approx(100 * math.sqrt(0.6))
     assert score("mean_absolute_error", given, true) == pytest.approx(7.5 / 4)
-    assert score("pearson", ["2", "2", "2", "2"], true) == 0
+    assert score("pearson", ["2", "2", "2", "2"], true) == score("pearson", ["0.1"] * 4, true) == 0
+    small = [f"{text}e-7" for text in given]
+    assert score("pearson", small, [f"{text}e-7" for text in true]) == pytest.approx(100 * expected)
 
 
 def test_equal_systems_have_statistics_of_one_shape() -> None:

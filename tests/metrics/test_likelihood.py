@@ -9,6 +9,7 @@ import pytest
 from heed.core.errors import DataError
 from heed.metrics import score_likelihoods
 from heed.metrics.likelihood import LikelihoodStatistics, TextLikelihood
+from heed.metrics.significance import compare
 
 SENTENCES = [
     TextLikelihood.of_sentence("ein kleiner Hund", -12.5, 4),
@@ -91,6 +92,18 @@ def test_impossible_text_has_infinite_perplexity_and_no_interval():
     scores = score_likelihoods([*SENTENCES, impossible], intervals=20)
     assert all(score.value == math.inf and score.low is None for score in scores.values())
     assert TextLikelihood(-1e6, 2, 1, 1, 1, 1).perplexity("token") == math.inf
+
+
+def test_blank_lines_of_a_text_without_ends_do_not_prevent_intervals_and_tests():
+    blank, words = (TextLikelihood.of_sentence(text, -3.0 * len(text), len(text), ends=False) for text in ("", "ab"))
+    text = [*[blank] * 20, words]
+    scores = score_likelihoods(text, intervals=100)
+    assert scores["perplexity"].low == scores["perplexity"].high == pytest.approx(math.exp(3))
+    statistics = LikelihoodStatistics.of(text)
+    comparison = compare(statistics, statistics)
+    assert (comparison.difference, comparison.p_bootstrap, comparison.p_randomisation) == (0, 1, 1)
+    with pytest.raises(DataError, match="no words"):
+        score_likelihoods([TextLikelihood.of_sentence(" ", -1.0, 1, ends=False)] * 2)
 
 
 def test_saved_counts_are_plain_numbers():

@@ -70,6 +70,11 @@ def test_tokens_may_begin_with_a_hash(tmp_path: Path) -> None:
     assert read(tmp_path, "# O\nx O\n") == [["#/O", "x/O"]]
 
 
+def test_only_blanks_and_tabs_separate_columns(tmp_path: Path) -> None:
+    assert read(tmp_path, "10\u00a0000 CD\nfoo NN\n") == [["10\u00a0000/CD", "foo/NN"]]
+    assert read(tmp_path, "a\u2028b NN\n") == [["a\u2028b/NN"]]
+
+
 def test_conll_u_has_names_and_lines_without_tokens(tmp_path: Path) -> None:
     assert read(tmp_path, CONLL_U) == [["It/PRON", "does/AUX", "n't/PART"]]
     assert read(tmp_path, CONLL_U, columns=Columns(token="lemma", tag="xpos")) == [["it/PRP", "do/VBZ", "not/RB"]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 
@@ -42,12 +43,29 @@ def test_columns_are_chosen_by_their_contents(tmp_path: Path) -> None:
     assert len(list(headed.rows)) == 20
 
 
+def test_plain_text_is_read_as_tsv_also_if_it_is_compressed(tmp_path: Path) -> None:
+    rows = [["pos" if i % 2 else "neg", text] for i, text in enumerate(sentences(8))]
+    plain = table(tmp_path / "t.txt", rows)
+    packed = tmp_path / "t.txt.gz"
+    packed.write_bytes(gzip.compress(Path(plain.path).read_bytes()))
+    assert [*open_labelled(LabelledTable(packed)).rows] == [*open_labelled(plain).rows]
+
+
 def test_records_have_columns_too(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
     records = [{"text": "a b", "labels": ["x", "y"]}, {"text": "c", "labels": []}, {"text": "d", "labels": 3}]
     path.write_text("\n".join(map(json.dumps, records)))
     rows = list(open_labelled(LabelledTable(path)).rows)
     assert [(row.labels, row.is_list) for row in rows] == [(("x", "y"), True), ((), True), (("3",), False)]
+
+
+def test_labels_in_lists_have_whole_characters(tmp_path: Path) -> None:
+    path = tmp_path / "t.jsonl"
+    path.write_text(json.dumps({"text": "a b", "label": ["x", "\ud800"]}))
+    with pytest.raises(DataError, match=r"t.jsonl:1: field 'label' contains \\ud800, half a char"):
+        list(open_labelled(LabelledTable(path)).rows)
+    [row] = open_labelled(LabelledTable(path), errors="replace").rows
+    assert row.labels == ("x", "\ufffd")
 
 
 @pytest.mark.parametrize(
@@ -81,6 +99,11 @@ def test_nested_values_are_no_texts(tmp_path: Path, record: dict[str, object], m
         ),
         ([[text, str(i), f"k{i}"] for i, text in enumerate(sentences(20))], UsageError, "no column of labels"),
         ([["text", "label"], ["only one"]], DataError, "t.tsv:2: 1 columns, but column 2 is needed."),
+        (
+            [["a"], *(["ab"[i % 2], text] for i, text in enumerate(sentences(20)))],
+            DataError,
+            "t.tsv:1: 1 columns, but column 2 is needed.",
+        ),
     ],
 )
 def test_what_is_ambiguous_is_refused(

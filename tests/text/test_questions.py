@@ -52,6 +52,9 @@ def test_layouts_of_squad_are_read_alike(tmp_path: Path) -> None:
     del flat["answer"], flat["start"]
     [of_columns] = QuestionTable(jsonl(tmp_path / "c.jsonl", flat))
     assert of_columns.answers == (Answer("Oslo", 29), Answer("Oslo too", 29))
+    nested = [{"text": "Oslo", "answer_start": 29}, {"text": None, "answer_start": None}, {}]
+    read = list(QuestionTable(jsonl(tmp_path / "n.jsonl", *({**flat, "answers": answers} for answers in nested))))
+    assert [each.answers for each in read] == [(Answer("Oslo", 29),), (), ()]
 
 
 def test_a_row_of_gap_is_a_choice_between_two_names(tmp_path: Path) -> None:
@@ -77,11 +80,16 @@ NASTY: list[tuple[str, Any, type[HeedError], str]] = [
     ("no answer", {"question": "x", "context": "y"}, DataError, "has no column called answer or answers"),
     ("a number", row(question=5), DataError, "'question' is a number; it must be a string."),
     ("no place", row(start="here"), DataError, "'start' is 'here'; it must be a whole number, counted from 0."),
+    ("endless place", row(start=float("inf")), DataError, "'start' is inf; it must be a whole number"),
+    ("gap", {**dict.fromkeys(GAP, "x"), "A-offset": None}, DataError, "not a row of GAP"),
+    ("columns", row(answer={"text": ["a", "b"], "start": [0]}), DataError, "the answers have 2 texts and 1 starts"),
+    ("one text", row(answer={"text": 3}), DataError, "'text' is a number; it must be a list."),
     ("answers", row(answer=[5]), DataError, "an answer is a number; it must be a string, or"),
     ("qas", {"context": "x", "qas": 5}, DataError, "'qas' is a number; it must be a list of questions."),
     ("candidates", row(candidates={"a": 1}), DataError, "'candidates' is an object; it must be a list."),
     ("half a character", row(question="\ud800"), DataError, "field 'question' contains \\ud800, half a character."),
-    ("half in a list", row(answer=["\ud800"]), DataError, "contains half a character, \\ud800."),
+    ("half in a list", row(answer=["\ud800"]), DataError, "field 'answer' contains \\ud800, half a character."),
+    ("half in an object", row(answer=[{"text": "\ud800"}]), DataError, "contains half a character, \\ud800."),
 ]
 
 

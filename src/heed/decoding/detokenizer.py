@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import codecs
 import math
+import re
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -18,6 +19,8 @@ from heed.decoding.hypothesis import Hypothesis
 from heed.text.normalise import Normaliser
 from heed.text.tokenizers import LineEnd, Tokenizer, encode_ended
 from heed.text.vocabulary import BOS_ID, EOS_ID, PAD_ID, UNK_ID
+
+_AROUND_END = re.compile(" *\n *")
 
 
 @dataclass(frozen=True)
@@ -41,7 +44,14 @@ class Detokenizer:
     @property
     def space_after_words(self) -> bool:
         """Whether the tokens of words include a space after them, which the text drops at the end of a line."""
-        return self.tokenizer.bytes_of([UNK_ID])[0].endswith(b" ")
+        [unknown] = self.tokenizer.bytes_of([UNK_ID])
+        return unknown.endswith(b" ") and not unknown.startswith(b" ")
+
+    @cached_property
+    def space_before_words(self) -> bool:
+        """Whether the tokens of words include a space before them, which the text drops at the start of a line."""
+        word = next((id for id, piece in enumerate(self.token_bytes) if piece[:1] == b" " != piece), None)
+        return word is not None and not self.tokenizer.decode([[word]])[0].startswith(" ")
 
     @cached_property
     def token_bytes(self) -> list[bytes]:
@@ -52,14 +62,19 @@ class Detokenizer:
         pieces[EOS_ID] = b"\n"
         return pieces
 
-    def space_between(self, before: str, text: str) -> str:
-        """Separator of a text and its continuation: a space, unless the tokens include their own."""
-        needed = self.space_after_words and before and text and not before[-1].isspace() and not text[0].isspace()
+    def space_between(self, before: str, text: str, first: bytes = b"") -> str:
+        """Separator of a text and its continuation: a space, unless the text includes its own.
+
+        `first`: the bytes of the first token of the continuation.
+        """
+        is_word = self.space_after_words or (first.startswith(b" ") and self.space_before_words)
+        needed = is_word and before and text and not before[-1].isspace() and not text[0].isspace()
         return " " if needed else ""
 
     def continuation(self, before: str, hypothesis: Hypothesis) -> Hypothesis:
         """The hypothesis with a text that can be appended to another one."""
-        return replace(hypothesis, text=self.space_between(before, hypothesis.text) + hypothesis.text)
+        first = b"".join(self.token_bytes[id] for id in hypothesis.ids[:1])
+        return replace(hypothesis, text=self.space_between(before, hypothesis.text, first) + hypothesis.text)
 
     def encode_prompt(self, prompt: str, normaliser: Normaliser) -> list[int]:
         """The tokens of a prompt, as read after begin of sentence."""
@@ -164,26 +179,39 @@ class TextStreamer:
         self._before = before
         self._stop = stop
         self._space_after_words = detokenizer.space_after_words
+        self._space_before_words = detokenizer.space_before_words
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._first: bytes | None = None
         self._waiting = ""
         self._num_shown = 0
+        self._begins_line = True
 
     def add(self, token_bytes: bytes) -> str:
         """The text to show after one more token. A space after a word is withheld until another word follows."""
+        self._first = token_bytes if self._first is None else self._first
         self._waiting += self._decoder.decode(token_bytes)
         if self._space_after_words:
             self._waiting = self._waiting.replace(" \n", "\n")
         text = self._waiting.removesuffix(" ") if self._space_after_words else self._waiting
+        if self._space_before_words:
+            if self._detokenizer.line_end == "eos":
+                self._waiting = _AROUND_END.sub("\n", self._waiting)
+            self._waiting = self._waiting.lstrip(" ") if self._begins_line else self._waiting
+            text = self._waiting.rstrip(" ")
         safe = cut_at_stop(text, self._stop)
         new = safe[: len(safe) - partial_stop(safe, self._stop)]
         self._waiting = self._waiting[len(new) :]
         return self._show(new)
 
-    def rest(self, text: str) -> str:
-        """The part of the complete text that has not been shown yet."""
-        return self._show(text[self._num_shown :])
+    def rest(self, hypothesis: Hypothesis) -> str:
+        """The part of the text of the complete hypothesis that has not been shown yet."""
+        self._first = b"".join(self._detokenizer.token_bytes[id] for id in hypothesis.ids[:1])
+        return self._show(hypothesis.text[self._num_shown :])
 
     def _show(self, new: str) -> str:
-        space = self._detokenizer.space_between(self._before, new) if not self._num_shown else ""
+        first = self._first or b""
+        space = self._detokenizer.space_between(self._before, new, first) if not self._num_shown else ""
         self._num_shown += len(new)
+        if new:
+            self._begins_line = new.endswith("\n") and self._detokenizer.line_end == "eos"
         return space + new

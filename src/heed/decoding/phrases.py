@@ -13,10 +13,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
+from threading import Lock
 
 from heed.core.errors import DataError, UsageError
 from heed.text.language.scripts import is_unseparated
 from heed.text.readers import Errors, read_lines
+
+_NUMBERING = Lock()
+"""Held while a state gets its number: several threads may search with the same phrases."""
 
 
 @cache
@@ -74,17 +78,20 @@ class Glossary:
     """Source terms and the target terms they require.
 
     A source term in lower case matches any case, one with capitals only itself ("us" and "US" are two terms). Where two
-    terms start at the same place in the source, the longer one counts; of equally long ones, the one with capitals.
+    terms start at the same place in the source, the longer one counts; of equally long ones, the one with capitals. The
+    cost of a lookup depends on how many lengths the terms have, not on their number.
     """
 
     def __init__(self, terms: Mapping[str, str]) -> None:
         """Neither side of a term may be empty."""
         self.targets = tuple(dict.fromkeys(terms.values()))
         """All target terms."""
-        self._by_first: dict[str, list[tuple[str, str, bool]]] = {}
-        for source in sorted(terms, key=lambda term: (-len(term), term == lowered(term))):
-            entry = (source, terms[source], source == lowered(source))
-            self._by_first.setdefault(lowered(source[0]), []).append(entry)
+        self._any_case = {source: target for source, target in terms.items() if source == lowered(source)}
+        self._exact = {source: target for source, target in terms.items() if source not in self._any_case}
+        lengths: dict[str, set[int]] = {}
+        for source in terms:
+            lengths.setdefault(lowered(source[0]), set()).add(len(source))
+        self._lengths = {first: sorted(of_first, reverse=True) for first, of_first in lengths.items()}
 
     @staticmethod
     def read(path: str | Path, normalise: Callable[[str], str], errors: Errors = "strict") -> Glossary:
@@ -113,14 +120,14 @@ class Glossary:
 
     def _match_at(self, source: str, folded: str, start: int) -> tuple[str, str] | None:
         """The longest term that starts at an index of the source."""
-        for term, target, any_case in self._by_first.get(folded[start], ()):
-            end = start + len(term)
-            if (
-                (folded if any_case else source).startswith(term, start)
-                and is_boundary(source[start - 1 : start], source[start])
-                and is_boundary(source[end - 1], source[end : end + 1])
-            ):
-                return term, target
+        if not is_boundary(source[start - 1 : start], source[start]):
+            return None
+        for length in self._lengths.get(folded[start], ()):
+            end = start + length
+            for text, targets in ((source, self._exact), (folded, self._any_case)):
+                term = text[start:end]
+                if len(term) == length and term in targets and is_boundary(source[end - 1], source[end : end + 1]):
+                    return term, targets[term]
         return None
 
 
@@ -203,9 +210,10 @@ class Phrases:
         """The state after one more token, and the phrases that it makes certain."""
         if (state, token) not in self._steps:
             after, certain = self.peek(self.states[state], token)
-            number = self._numbers.setdefault(after, len(self.states))
-            if number == len(self.states):
-                self.states.append(after)
+            with _NUMBERING:
+                number = self._numbers.setdefault(after, len(self.states))
+                if number == len(self.states):
+                    self.states.append(after)
             self._steps[state, token] = number, certain
         return self._steps[state, token]
 

@@ -244,7 +244,7 @@ class StreamReader:
         return log_probs
 
     def _segments(self, text: TextStream) -> Iterator[Batch]:
-        if self.num_streams > 1:
+        if self.num_streams > 1 and len(text):
             self._state = None
             loader = StreamLoader(text, num_streams=min(self.num_streams, len(text)), context=SEGMENT, seed=0)
             batches = loader.batches_from()

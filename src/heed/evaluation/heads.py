@@ -134,7 +134,10 @@ class _Counts:
 def dependency_report(
     trees: Sequence[Tree], weights: Sequence[Floats], names: Sequence[str], random_weights: Sequence[Floats]
 ) -> HeadReport:
-    """The agreement of the attention of each sentence, [K, N, N], with its dependencies; punctuation does not count."""
+    """The agreement of the attention of each sentence, [K, N, N], with its dependencies; punctuation does not count.
+
+    Raises DataError if nothing else is there. Without short sentences in the first half, there are no probes.
+    """
     systems = [f"{name}, {direction}" for name in names for direction in DIRECTIONS]
     counts: dict[str, _Counts] = {}
     for place, (tree, each) in enumerate(zip(trees, weights, strict=True)):
@@ -149,12 +152,16 @@ def dependency_report(
                 entry = counts.setdefault(kind, _Counts(np.zeros((2, len(right) + len(OFFSETS))), np.zeros(2)))
                 entry.right[half] += np.concatenate([right[:, word], by_offset[:, word]])
                 entry.total[half] += 1
+    if not counts:
+        raise DataError("the sentences of the treebank have no words besides their roots and punctuation.")
     rows = _best_rows(counts, systems)
     second = range(-(-len(trees) // 2), len(trees))
+    short = [place for place in range(second.start) if len(trees[place].words) <= _PROBE_WORDS][:_PROBE_SENTENCES]
     best = systems.index(rows[0].head)
     scores = {"tree of the best head": _induced(trees, weights, best, second)}
     for name, given in (("probe of all heads", weights), ("probe of random weights", random_weights)):
-        scores[name] = _probed(trees, given, second)
+        if short:
+            scores[name] = _probed(trees, given, short, second)
     return HeadReport(len(trees), rows, scores)
 
 
@@ -212,10 +219,9 @@ def _induced(trees: Sequence[Tree], weights: Sequence[Floats], system: int, plac
     return attachment([trees[place] for place in places], predicted)
 
 
-def _probed(trees: Sequence[Tree], weights: Sequence[Floats], second: range) -> float:
-    """Attachment of the probe that is trained on sentences of the first half."""
-    short = [place for place in range(second.start) if len(trees[place].words) <= _PROBE_WORDS][:_PROBE_SENTENCES]
-    size = max((len(trees[place].words) for place in short), default=1)
+def _probed(trees: Sequence[Tree], weights: Sequence[Floats], short: Sequence[int], second: range) -> float:
+    """Attachment of the probe that is trained on the short sentences of the first half."""
+    size = max(len(trees[place].words) for place in short)
     padded = [(0, size - len(trees[place].words)) for place in short]
     features = np.stack(
         [np.pad(_both(weights[place]), ((0, 0), pad, pad)) for place, pad in zip(short, padded, strict=True)]

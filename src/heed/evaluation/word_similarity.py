@@ -62,7 +62,7 @@ def evaluate_similarity(path: Path, predictors: Sequence[Predictor], errors: Err
             predictor.run.folder.name, test, predictor.run,
             {"spearman": Score("Spearman", values[i], signature, *spearman_interval(draws[:, i]))},
             how={"vectors": "cosine"}, num_rows=int(known.sum()),
-            against_first={"spearman": _compared(values, draws, i)} if i else {},
+            against_first={"spearman": _compared(values, draws, i, len(judged))} if i else {},
         )
         for i, predictor in enumerate(predictors)
     ]  # fmt: skip
@@ -99,11 +99,15 @@ def _unit_vectors(predictor: Predictor, words: Sequence[str]) -> tuple[Mapping[s
     return {word: place for place, word in enumerate(distinct)}, vectors
 
 
-def _compared(values: Sequence[float], draws: NDArray[np.float64], place: int) -> Comparison:
-    """The test against the first system; cosines of two systems are on different scales, so none are exchanged."""
-    differences = draws[:, place] - draws[:, 0]
-    p_value = shifted_p_value(differences, values[place] - values[0]) if len(draws) >= FEWEST_ROWS else None
-    return Comparison(values[place] - values[0], p_value, None)
+def _compared(values: Sequence[float], draws: NDArray[np.float64], place: int, num_pairs: int) -> Comparison:
+    """The test against the first system; cosines of two systems are on different scales, so none are exchanged.
+
+    A draw of equal judgements has no correlation and is left out.
+    """
+    difference, differences = values[place] - values[0], draws[:, place] - draws[:, 0]
+    differences = differences[np.isfinite(differences)]
+    is_tested = num_pairs >= FEWEST_ROWS and len(differences) > 0 and np.isfinite(difference)
+    return Comparison(difference, shifted_p_value(differences, difference) if is_tested else None, None)
 
 
 # --- analogies ----------------------------------------------------------------------------------------------

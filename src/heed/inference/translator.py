@@ -61,7 +61,7 @@ class ModelTranslator(LineTranslator):
                 num_read += 1
                 if piece := text.add(self.detokenizer.token_bytes[token]):
                     yield piece
-        if rest := text.rest(self.best_of(inputs.strategy.hypotheses(0), options).text):
+        if rest := text.rest(self.best_of(inputs.strategy.hypotheses(0), options)):
             yield rest
 
     # --- forced scoring and attention --------------------------------------------------------------------

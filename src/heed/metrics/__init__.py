@@ -162,7 +162,8 @@ def score_likelihoods(
     The signature gives the unit and its number, whether ends of sentences are included, how many tokens stood for
     unknown words, and `how` the text was read. Blocks of `lines_per_block` lines are drawn together, since neighbouring
     lines are not independent where a model reads across lines. A text of probability 0 has infinite perplexity and no
-    interval. `prefix`: before each title. Raises DataError for an empty text.
+    interval; a draw of blank lines alone, whose ends do not count, is left out. `prefix`: before each title. Raises
+    DataError for an empty text.
     """
     total = sum(sentences, start=TextLikelihood())
     draws: list[TextLikelihood] = []
@@ -175,9 +176,9 @@ def score_likelihoods(
     for name, metric in metrics.items():
         signature = f"unit:{metric.unit}|n:{total.count(metric.unit)}|eos:{ends}|unk:{total.num_unknown}"
         signature += f"|{how}" if how else ""
-        low = high = None
-        if draws:
+        value, low, high = metric.value(total), None, None
+        if drawn := [metric.value(draw) for draw in draws if draw.count(metric.unit)]:
             signature += f"|bs:{intervals}|seed:{SEED}" + (f"|block:{lines_per_block}" if lines_per_block > 1 else "")
-            low, high = interval([metric.value(draw) for draw in draws])
-        scores[name] = Score(prefix + metric.title, metric.value(total), signature, low, high)
+            low, high = interval(drawn)
+        scores[name] = Score(prefix + metric.title, value, signature, low, high)
     return scores

@@ -111,8 +111,10 @@ class Pearson(OutputMetric):
 
     def value(self, totals: Floats) -> float:
         n, x, y, xx, yy, xy = totals
-        variance = (xx - x * x / n) * (yy - y * y / n)
-        return float(100 * (xy - x * y / n) / np.sqrt(variance)) if variance > 1e-12 else 0.0
+        variances = xx - x * x / n, yy - y * y / n
+        if variances[0] <= 1e-12 * xx or variances[1] <= 1e-12 * yy:  # all numbers are equal, up to rounding
+            return 0.0
+        return float(100 * (xy - x * y / n) / (np.sqrt(variances[0]) * np.sqrt(variances[1])))
 
     def sentence_value(self, counts: Floats) -> float:
         return float("nan")

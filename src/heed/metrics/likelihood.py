@@ -85,8 +85,9 @@ class LikelihoodStatistics:
         return cls(np.add.reduceat(rows, np.arange(0, len(rows), lines_per_block)) if lines_per_block > 1 else rows)
 
     def value(self, totals: NDArray[np.float64]) -> float:
-        """Bits per byte of the summed statistics [K]."""
-        return TextLikelihood(*totals.tolist()).bits("byte")
+        """Bits per byte of the summed statistics [K]; 0 for a draw of blank lines alone, whose ends do not count."""
+        text = TextLikelihood(*totals.tolist())
+        return text.bits("byte") if text.count("byte") else 0.0
 
 
 class LikelihoodMetric(Metric):

@@ -49,7 +49,7 @@ def continuations(
     engine = None if on_piece or options.sample else model.loaded.engine  # which shows no partial outputs
     outputs = job.find(model.name, model.translator, requests, options, watch if on_piece else None, engine)
     for number, request in enumerate(requests):
-        if on_piece and (rest := streamers[number].rest(outputs[request].text)):
+        if on_piece and (rest := streamers[number].rest(outputs[request])):
             on_piece(number, rest)
     return [
         form.continuation(prompt.text, outputs[request]) for prompt, request in zip(repeated, requests, strict=True)

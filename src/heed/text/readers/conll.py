@@ -92,7 +92,10 @@ class Layout:
 
 
 def _fields(line: str, has_tabs: bool) -> list[str]:
-    return line.rstrip("\r\n").split("\t") if has_tabs else line.split()
+    line = line.rstrip("\r\n")
+    if has_tabs:
+        return line.split("\t")
+    return [field for field in line.replace("\t", " ").split(" ") if field]  # other white space is part of a token
 
 
 def find_layout(beginning: Sequence[str], columns: Columns, name: str, needs_tags: bool = True) -> Layout:

@@ -80,7 +80,8 @@ def choose_columns(
         label = _repeating(columns, texts, first, name)
     if label in texts:
         raise UsageError(f"{name}: column {texts[0] + 1} cannot hold both the texts and the labels.")
-    shown = [f'column "{first[at].strip()}"' if has_heading else f"column {at + 1}" for at in range(len(first))]
+    named = first if has_heading else []  # a row of a malformed table may have more cells than the heading
+    shown = [f'column "{named[at].strip()}"' if at < len(named) else f"column {at + 1}" for at in range(width)]
     how = f"text: {' and '.join(shown[at] for at in texts)}"
     return Choice(texts, label, has_heading, how + (f"; label: {shown[label]}" if label is not None else ""))
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from heed.core.errors import DataError, UsageError
 from heed.core.json_text import parse_json
-from heed.text.archives import shown_name
+from heed.text.archives import plain_name, shown_name
 from heed.text.readers.corpus import CorpusFiles, format_of
 from heed.text.readers.label_columns import SAMPLE_ROWS, Choice, choose_columns
 from heed.text.readers.lines import Errors
@@ -107,7 +107,7 @@ def _cells(
     table: LabelledTable, errors: Errors, left_out: Counter[str]
 ) -> tuple[list[str] | None, Iterator[tuple[int, Cells]]]:
     """The names of the fields, if the format has them, and the cells of each row."""
-    plain = format_of(Path(table.path)) is None and Path(table.path).suffix in (".txt", "")
+    plain = format_of(Path(table.path)) is None and Path(plain_name(table.path)).suffix in (".txt", "")
     files = CorpusFiles(pairs=table.path, format="tsv" if plain or str(table.path) == "-" else None)
     if files.record_format in ("tsv", "csv"):
         rows, _ = table_rows(files, errors, left_out)

@@ -179,9 +179,8 @@ def _answers(record: Record, place: str) -> tuple[Answer, ...] | None:
     value, start = record[name], next((record[each] for each in START if each in record), None)
     if name == "answers" and isinstance(value, str) and value.lstrip()[:1] in ("[", "{"):
         value = _parsed(value, name, place)
-    if isinstance(value, Mapping):  # columns of texts and starts, as some collections have them
-        starts = value.get("answer_start") or value.get("start") or [None] * len(value.get("text", ()))
-        value = [{"text": text, "start": at} for text, at in zip(value.get("text", ()), starts, strict=False)]
+    if isinstance(value, Mapping):
+        value = _in_columns(value, place)
     if isinstance(value, list):
         return tuple(answer for each in value if (answer := _answer(each, place)).text)
     if value is None or value == "":
@@ -189,6 +188,17 @@ def _answers(record: Record, place: str) -> tuple[Answer, ...] | None:
     if not isinstance(value, str):
         raise DataError(f"{place}: the answer is {_kind(value)}; it must be a string.")
     return (Answer(_whole(value, name, place), _number(start, "start", place)),)
+
+
+def _in_columns(value: Mapping[str, Any], place: str) -> list[Any]:
+    """The answers in columns of texts and starts, as some collections have them; an object may also be one answer."""
+    if isinstance(value.get("text"), str):
+        return [value]
+    texts = _list(value.get("text"), "text", place)
+    starts = _list(value.get("answer_start") or value.get("start"), "answer_start", place) or [None] * len(texts)
+    if len(starts) != len(texts):
+        raise DataError(f"{place}: the answers have {len(texts)} texts and {len(starts)} starts; each text needs one.")
+    return [{"text": text, "start": at} for text, at in zip(texts, starts, strict=True)]
 
 
 def _answer(value: Any, place: str) -> Answer:
@@ -226,7 +236,7 @@ def _of_gap(record: Record, number: int, place: str) -> Question:
             for name in "ab"
         ]
         mark = int(record["pronoun-offset"])
-    except (LookupError, ValueError) as error:
+    except (LookupError, ValueError, TypeError, OverflowError) as error:
         raise DataError(f"{place}: not a row of GAP: {error} is missing or no number.") from error
     folded = pronoun.casefold()
     group = "feminine" if folded in FEMININE else "masculine" if folded in MASCULINE else ""
@@ -260,7 +270,7 @@ def _number(value: Any, name: str, place: str) -> int | None:
         return None
     try:
         number = int(value)
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, OverflowError) as error:
         raise DataError(f"{place}: {name!r} is {value!r}; it must be a whole number, counted from 0.") from error
     return number if number >= 0 else None
 

@@ -66,12 +66,17 @@ def jsonl_records(
             raise DataError(f"{place}: got {kind_of(record)}; each line must be one JSON object.")
         if "\\u" in line:  # JSON can write half of a surrogate pair, which is not a character
             record = {
-                _whole_characters(field, field, place, errors): (
-                    _whole_characters(value, field, place, errors) if isinstance(value, str) else value
-                )
+                _whole_characters(field, field, place, errors): _with_whole_characters(value, field, place, errors)
                 for field, value in record.items()
             }
         yield number, record
+
+
+def _with_whole_characters(value: Any, field: str, place: str, errors: Errors) -> Any:
+    """The value of a field; its characters are checked if it is a string or a list with strings, such as labels."""
+    if isinstance(value, list):
+        return [_whole_characters(v, field, place, errors) if isinstance(v, str) else v for v in value]
+    return _whole_characters(value, field, place, errors) if isinstance(value, str) else value
 
 
 def _whole_characters(value: str, field: str, place: str, errors: Errors) -> str:
