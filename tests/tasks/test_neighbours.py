@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
 import pytest
 import torch
 from random_models import EOS, model_of
@@ -46,6 +49,24 @@ def test_what_is_forgotten_is_read_again(related: RelatedPairs, monkeypatch: pyt
             torch.testing.assert_close(store.keys, again.keys, rtol=1e-4, atol=1e-5)
             assert store.values.tolist() == again.values.tolist()
     assert len(related._read) == 4
+
+
+def test_threads_may_forget_what_others_need(related: RelatedPairs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While one thread reads a pair, another forgets the pair that the first has found in memory."""
+    keys, others = [key("a b c"), key("e")], [key("f")]
+    expected = [store.values.tolist() for store in related.stores(keys)]
+    related._read.pop(3)
+    forced = related._forced
+
+    def read_while_another_forgets(*given: Any) -> Any:
+        monkeypatch.setattr(related, "_forced", forced)
+        monkeypatch.setattr(neighbours, "MAX_REMEMBERED", 0)
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(related.stores, others).result()
+        return forced(*given)
+
+    monkeypatch.setattr(related, "_forced", read_while_another_forgets)
+    assert [store.values.tolist() for store in related.stores(keys)] == expected
 
 
 def test_a_pair_is_looked_up_without_the_pairs_of_its_source(related: RelatedPairs) -> None:

@@ -101,15 +101,16 @@ class RelatedPairs:
         return [n for n in found if self.sources[n] != source][:NUM_RELATED]
 
     def _stores(self, related: Sequence[Sequence[int]]) -> list[Store]:
-        """The stores of some pairs for each source. A pair is read once, and again when it has been forgotten."""
-        needed = {n for of_source in related for n in of_source}
-        new = sorted(needed - self._read.keys())
-        if sum(len(values) for _, values in self._read.values()) > MAX_REMEMBERED:
-            self._read, new = {}, sorted(needed)
-        self._read.update(zip(new, self._forced(self.translator.model, new), strict=True))
-        return [
-            Store(*map(torch.cat, zip(self._empty, *(self._read[n] for n in each), strict=True))) for each in related
-        ]
+        """The stores of some pairs for each source. A pair is read once, and again when it has been forgotten.
+
+        Several threads may call this: what one forgets, another still has, and two may read the same pair.
+        """
+        read = self._read
+        if sum(len(values) for _, values in list(read.values())) > MAX_REMEMBERED:
+            read = self._read = {}
+        new = sorted({n for of_source in related for n in of_source if n not in read})
+        read.update(zip(new, self._forced(self.translator.model, new), strict=True))
+        return [Store(*map(torch.cat, zip(self._empty, *(read[n] for n in each), strict=True))) for each in related]
 
     def _forced(self, model: Autoregressive, numbers: Sequence[int]) -> list[tuple[Tensor, Tensor]]:
         """For each pair, the features of the model at each position of its target, and the tokens that follow."""
