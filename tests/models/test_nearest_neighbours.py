@@ -18,7 +18,7 @@ GIVEN = Interpolation(bias=0.7, scale=15.0, temperature=4.0)
 def by_definition(model, source, ids: Tensor, given: Interpolation) -> Tensor:
     """Probabilities `[B, T, V]` as in the first lines of the module, with loops."""
     features, _ = model.advance(ids, model.start(source))
-    found = model.head.log_probs(features).exp()
+    found, features = model.head.log_probs(features).exp(), features.float()
     for row, store in enumerate(random_stores([source.key(row) for row in range(len(source))])):
         for t in range(ids.shape[1]):
             distances = [float(((features[row, t] - key) ** 2).sum()) for key in store.keys]
@@ -45,6 +45,16 @@ def test_probabilities_are_those_of_the_definition() -> None:
     torch.testing.assert_close(of_one, expected.gather(-1, one[..., None])[..., 0], rtol=1e-3, atol=1e-5)
     alone = model.head.log_probs(model.advance(ids, model.start(source))[0]).exp()
     assert (expected - alone).abs().max() > 0.05
+
+
+@torch.no_grad()
+def test_a_model_in_bfloat16_is_helped_too() -> None:
+    model, source, ids = model_of("transformer").to(torch.bfloat16), random_source(LENGTHS), random_targets(3, 5)
+    helped = NearestNeighbours(model, random_stores, GIVEN)
+    features, _ = helped.advance(ids, helped.start(source))
+    found = helped.head.log_probs(features)
+    torch.testing.assert_close(found.exp(), by_definition(model, source, ids, GIVEN), rtol=1e-2, atol=1e-3)
+    torch.testing.assert_close(helped.head.log_prob(features, ids), found.gather(-1, ids[..., None])[..., 0])
 
 
 @torch.no_grad()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -76,6 +77,11 @@ def test_a_pair_is_looked_up_without_the_pairs_of_its_source(related: RelatedPai
     assert (distances < 1e29).sum(dim=1).tolist() == [3, 3, 3]
     ids, other = [*WORDS.encode(["b a"])[0], EOS], [*WORDS.encode(["d a"])[0], EOS]
     assert is_token[:, :3].sum(dim=1).tolist() == [other.count(token) for token in ids]
+
+
+def test_the_fit_takes_features_in_bfloat16() -> None:
+    translator = ModelTranslator(model_of("transformer").to(torch.bfloat16), WORDS, WORDS, Normaliser())
+    assert all(map(math.isfinite, RelatedPairs(translator, PAIRS).fitted()))
 
 
 def test_a_memory_without_words_is_refused() -> None:

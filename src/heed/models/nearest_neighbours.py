@@ -25,7 +25,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
-from heed.nn.contract import Autoregressive, Head, Smoothing, Source, State, Trace
+from heed.nn.contract import Autoregressive, Head, Smoothing, Source, State, TokenSource, Trace
 from heed.nn.dropout_keys import DropoutKeys
 from heed.nn.states import Memory, RowState
 
@@ -74,7 +74,15 @@ class NearestNeighbours(nn.Module):
         super().__init__()
         self.model = cast(nn.Module, model)
         self.stores = stores
-        self.head = NeighbourHead(model.head, interpolation)
+        self.head = NeighbourHead(model.head, interpolation, self._feature_type())
+
+    @torch.no_grad()
+    def _feature_type(self) -> torch.dtype:
+        """The type of the features of the model, from one `advance`."""
+        device = next((parameter.device for parameter in self.parameters()), torch.device("cpu"))
+        one = torch.ones((1, 1), dtype=torch.long, device=device)
+        features, _ = self._translator.advance(one, self._translator.start(TokenSource(one, one.bool())))
+        return features.dtype
 
     @property
     def _translator(self) -> Autoregressive:
@@ -125,16 +133,18 @@ def _nearest(features: Float[Tensor, "B T D"], store: Memory) -> tuple[Tensor, T
 class NeighbourHead:
     """Interpolates a head with the values of the nearest keys, which follow its features."""
 
-    def __init__(self, head: Head, interpolation: Interpolation) -> None:
+    def __init__(self, head: Head, interpolation: Interpolation, dtype: torch.dtype) -> None:
+        """`dtype`: of the features that the head takes; the others are in float32."""
         self.head = head
         self.interpolation = interpolation
+        self.dtype = dtype
 
     def log_probs(
         self, features: Float[Tensor, "... D"], subset: Int[Tensor, " N"] | None = None
     ) -> Float[Tensor, "... N"]:
         own, distances, values = divided(features)
         log_rest, log_parts = _log_parts(distances, *self.interpolation)
-        log_probs = self.head.log_probs(own) + log_rest
+        log_probs = self.head.log_probs(own.to(self.dtype)) + log_rest
         is_same = values[..., :, None] == values[..., None, :]
         of_value = log_parts[..., None, :].masked_fill(~is_same, -math.inf).logsumexp(dim=-1)
         log_probs = log_probs.scatter(-1, values, torch.logaddexp(log_probs.gather(-1, values), of_value))
@@ -142,7 +152,8 @@ class NeighbourHead:
 
     def log_prob(self, features: Float[Tensor, "... D"], ids: Int[Tensor, "..."]) -> Float[Tensor, "..."]:
         own, distances, values = divided(features)
-        return interpolated(self.head.log_prob(own, ids), distances, values == ids[..., None], *self.interpolation)
+        log_prob = self.head.log_prob(own.to(self.dtype), ids)
+        return interpolated(log_prob, distances, values == ids[..., None], *self.interpolation)
 
     def loss(
         self, features: Float[Tensor, "B T D"], tgt_out: Int[Tensor, "B T"], mask: Bool[Tensor, "B T"],

@@ -82,6 +82,7 @@ class RelatedPairs:
         """The interpolation that makes some pairs most probable, each given the others and not its own source."""
         return fit(*self.looked_up(self, _some(len(self.sources))))
 
+    @torch.no_grad()
     def looked_up(self, pairs: RelatedPairs, numbers: Sequence[int]) -> tuple[Tensor, Tensor, Tensor]:
         """What `fit` takes: the tokens of some pairs, which may be these pairs, looked up in pairs of other sources."""
 
@@ -92,7 +93,7 @@ class RelatedPairs:
         parts = pairs._forced(cast(Autoregressive, model), numbers)
         features, tokens = (torch.cat(each).clone() for each in zip(*parts, strict=True))
         own, distances, values = divided(features)
-        log_prob = self.translator.model.head.log_prob(own, tokens)
+        log_prob = self.translator.model.head.log_prob(own.to(self._empty.keys.dtype), tokens)
         return log_prob.cpu(), distances.cpu(), (values == tokens[:, None]).cpu()
 
     def _others(self, source: tuple[int, ...]) -> list[int]:
