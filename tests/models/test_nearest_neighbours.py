@@ -104,6 +104,20 @@ def test_without_any_neighbour_the_fit_is_finite(number: int) -> None:
     assert all(map(math.isfinite, given))
 
 
+@pytest.mark.parametrize("right", [1, 2, NEIGHBOURS])
+@torch.no_grad()
+def test_a_source_without_any_neighbour_is_translated_by_the_model_alone(right: int) -> None:
+    """Where only the nearest are right, no temperature is too small for the fit."""
+    distances = torch.rand(100, NEIGHBOURS, generator=torch.Generator().manual_seed(1)).sort(dim=-1).values
+    is_token = (torch.arange(NEIGHBOURS) < right).expand(100, -1)
+    given = fit(torch.full((100,), -0.1), distances, is_token)
+    model, source, ids = model_of("transformer"), random_source([1]), random_targets(1, 3)
+    helped = NearestNeighbours(model, lambda keys: [Store(torch.empty(0, 16), torch.empty(0).long())], given)
+    features, _ = helped.advance(ids, helped.start(source))
+    alone = model.head.log_probs(model.advance(ids, model.start(source))[0])
+    torch.testing.assert_close(helped.head.log_probs(features).exp(), alone.exp())
+
+
 def test_the_fit_is_the_same_under_inference_mode() -> None:
     outside = fit(*tokens_and_neighbours(right_when_near=True))
     with torch.inference_mode():

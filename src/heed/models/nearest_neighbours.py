@@ -44,6 +44,8 @@ NEIGHBOURS = 16
 Number = float | Tensor
 _FAR = 1e30
 """The squared distance of what is not in a store."""
+_MAX_LOG = 14.0
+"""The scale and the temperature are at most so many e-folds from the median distance: nothing overflows in float32."""
 
 
 class Interpolation(NamedTuple):
@@ -175,7 +177,7 @@ def _log_parts(
 ) -> tuple[Tensor, Tensor]:
     """log (1 - λ) `[..., 1]` and log λ w_j `[..., k]`."""
     log_odds = bias - distances[..., :1] / scale
-    weights = (-distances / temperature).log_softmax(dim=-1)
+    weights = ((distances[..., :1] - distances) / temperature).log_softmax(dim=-1)  # finite without any neighbour
     return F.logsigmoid(-log_odds), F.logsigmoid(log_odds) + weights
 
 
@@ -199,7 +201,7 @@ def fit(log_prob: Float[Tensor, " N"], distances: Float[Tensor, "N k"], is_token
         log_prob, distances, is_token = log_prob.double(), distances.double() / typical, is_token.clone()
 
         def nll(numbers: Tensor) -> Tensor:
-            bias, scale, temperature = numbers[0], numbers[1].exp(), numbers[2].exp()
+            bias, (scale, temperature) = numbers[0], numbers[1:].clamp(-_MAX_LOG, _MAX_LOG).exp()
             return -interpolated(log_prob, distances, is_token, bias, scale, temperature).mean()
 
         def fitted(start: float) -> list[float]:
@@ -216,5 +218,5 @@ def fit(log_prob: Float[Tensor, " N"], distances: Float[Tensor, "N k"], is_token
             return numbers.tolist()
 
         best = min((fitted(start) for start in (-1.5, 0.0)), key=lambda numbers: float(nll(torch.tensor(numbers))))
-    bias, scale, temperature = best
-    return Interpolation(bias, typical * math.exp(scale), typical * math.exp(temperature))
+    scale, temperature = (typical * math.exp(min(max(number, -_MAX_LOG), _MAX_LOG)) for number in best[1:])
+    return Interpolation(best[0], scale, temperature)
