@@ -41,6 +41,16 @@ def test_a_store_has_the_tokens_of_the_related_pairs_the_nearest_first(related: 
     assert none.keys.shape == (0, 16)
 
 
+def test_sources_are_not_related_by_their_tag(related: RelatedPairs) -> None:
+    [tag] = WORDS.encode(["h"])[0]
+    translator = ModelTranslator(model_of("transformer"), WORDS, WORDS, Normaliser(), before_source=[tag])
+    tagged = RelatedPairs(translator, PAIRS)
+    keys = [key("a b c"), key("f"), key("g")]
+    expected = [store.values.tolist() for store in related.stores(keys)]
+    assert [store.values.tolist() for store in tagged.stores([(tag, *each) for each in keys])] == expected
+    assert len(expected[0]) > 0 == len(expected[2])
+
+
 def test_what_is_forgotten_is_read_again(related: RelatedPairs, monkeypatch: pytest.MonkeyPatch) -> None:
     keys = [key("a b c"), key("e"), key("a b d")]
     before = related.stores(keys)

@@ -69,14 +69,14 @@ class RelatedPairs:
             raise DataError("the translation memory has only empty or very long texts.")
         self.sources = [requests[n].source for n in usable]
         self.targets = [pairs[n][1] for n in usable]
-        self.index = RelatedSentences(self.sources)
+        self.index = RelatedSentences([self._without_tag(source) for source in self.sources])
         [(keys, values)] = self._forced(translator.model, [0])
         self._empty = Store(keys[:0], values[:0])
         self._read: dict[int, tuple[Tensor, Tensor]] = {}
 
     def stores(self, keys: Sequence[Hashable]) -> list[Store]:
         """The store of each source, whose key is its ids with their end."""
-        return self._stores([self.index.find(_ids_of(key), NUM_RELATED) for key in keys])
+        return self._stores([self._related(_ids_of(key), NUM_RELATED) for key in keys])
 
     def fitted(self) -> Interpolation:
         """The interpolation that makes some pairs most probable, each given the others and not its own source."""
@@ -96,9 +96,16 @@ class RelatedPairs:
         log_prob = self.translator.model.head.log_prob(own.to(self._empty.keys.dtype), tokens)
         return log_prob.cpu(), distances.cpu(), (values == tokens[:, None]).cpu()
 
+    def _related(self, source: tuple[int, ...], number: int) -> list[int]:
+        return self.index.find(self._without_tag(source), number)
+
+    def _without_tag(self, source: tuple[int, ...]) -> tuple[int, ...]:
+        """A source without its tag, which all sources share."""
+        return source[len(self.translator.before_source) :]
+
     def _others(self, source: tuple[int, ...]) -> list[int]:
         """The pairs related to a source, without those of this source."""
-        found = self.index.find(source, 2 * NUM_RELATED)
+        found = self._related(source, 2 * NUM_RELATED)
         return [n for n in found if self.sources[n] != source][:NUM_RELATED]
 
     def _stores(self, related: Sequence[Sequence[int]]) -> list[Store]:
