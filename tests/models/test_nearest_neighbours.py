@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 import torch
 from random_models import model_of, random_source, random_stores, random_targets
 from torch import Tensor
 
+from heed.models import nearest_neighbours
 from heed.models.nearest_neighbours import NEIGHBOURS, Interpolation, NearestNeighbours, Store, fit
 
 LENGTHS = [4, 1, 7]
@@ -55,6 +57,27 @@ def test_a_model_in_bfloat16_is_helped_too() -> None:
     found = helped.head.log_probs(features)
     torch.testing.assert_close(found.exp(), by_definition(model, source, ids, GIVEN), rtol=1e-2, atol=1e-3)
     torch.testing.assert_close(helped.head.log_prob(features, ids), found.gather(-1, ids[..., None])[..., 0])
+
+
+@torch.no_grad()
+def test_a_long_text_is_looked_up_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The largest matrix of distances has a limited size, and the neighbours are the same."""
+    helped = NearestNeighbours(model_of("transformer"), random_stores, GIVEN)
+    source, ids = random_source(LENGTHS), random_targets(6, 7)
+    whole, _ = helped.advance(ids, helped.start(source, rows_per_source=2))
+    sizes = []
+
+    def observed(squares: Tensor, *given: Any, **options: Any) -> Tensor:
+        sizes.append(squares.numel())
+        return baddbmm(squares, *given, **options)
+
+    baddbmm = torch.baddbmm
+    monkeypatch.setattr(torch, "baddbmm", observed)
+    monkeypatch.setattr(nearest_neighbours, "MAX_DISTANCES", 300)
+    in_parts, _ = helped.advance(ids, helped.start(source, rows_per_source=2))
+    torch.testing.assert_close(in_parts, whole)
+    assert len(sizes) > 1
+    assert max(sizes) <= 300
 
 
 @torch.no_grad()

@@ -44,6 +44,8 @@ NEIGHBOURS = 16
 Number = float | Tensor
 _FAR = 1e30
 """The squared distance of what is not in a store."""
+MAX_DISTANCES = 8 << 20
+"""Distances that are in memory at once: a whole text with a large store would need gigabytes."""
 _MAX_LOG = 14.0
 """The scale and the temperature are at most so many e-folds from the median distance: nothing overflows in float32."""
 
@@ -121,15 +123,25 @@ def _nearest(features: Float[Tensor, "B T D"], store: Memory) -> tuple[Tensor, T
     """Squared distances and values `[B, T, k]` of the nearest keys, the nearest first."""
     keys, values = store.layers[0][0][:, 0], store.layers[0][1][:, 0, :, 0]
     queries = features.reshape(len(keys), -1, features.shape[-1])  # [S, W·T, D]
+    many = max(1, MAX_DISTANCES // max(1, keys.shape[0] * keys.shape[1]))
+    found = [_nearest_keys(part, keys, values, store.mask) for part in torch.split(queries, many, dim=1)]
+    distances, values = (torch.cat(each, dim=1) for each in zip(*found, strict=True))
+    shape = (*features.shape[:2], NEIGHBOURS)
+    return distances.reshape(shape), values.reshape(shape)
+
+
+def _nearest_keys(
+    queries: Float[Tensor, "S Q D"], keys: Float[Tensor, "S N D"], values: Float[Tensor, "S N"],
+    mask: Bool[Tensor, "S N"],
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """Squared distances and values `[S, Q, k]` of the keys of its source that are nearest to each query."""
     squares = (queries * queries).sum(-1, keepdim=True) + (keys * keys).sum(-1)[:, None]
     distances = torch.baddbmm(squares, queries, keys.mT, alpha=-2).clamp(min=0)
-    distances = distances.masked_fill(~store.mask[:, None], _FAR)
+    distances = distances.masked_fill(~mask[:, None], _FAR)
     if missing := max(0, NEIGHBOURS - keys.shape[1]):
         distances, values = F.pad(distances, (0, missing), value=_FAR), F.pad(values, (0, missing))
     nearest, places = distances.topk(NEIGHBOURS, dim=-1, largest=False)
-    values = values[:, None].expand(-1, queries.shape[1], -1).gather(-1, places)
-    shape = (*features.shape[:2], NEIGHBOURS)
-    return nearest.reshape(shape), values.reshape(shape)
+    return nearest, values[:, None].expand(-1, queries.shape[1], -1).gather(-1, places)
 
 
 class NeighbourHead:
