@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import math
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 from random_models import EOS, model_of
 
-from heed.core.errors import DataError
+from heed.core.errors import DataError, UsageError
 from heed.inference.translator import ModelTranslator
+from heed.tasks.predictor import Combination, Predictor
 from heed.tasks.translation import neighbours
 from heed.tasks.translation.neighbours import RelatedPairs
 from heed.text.normalise import Normaliser
@@ -98,3 +101,8 @@ def test_a_memory_without_words_is_refused() -> None:
     translator = ModelTranslator(model_of("transformer"), WORDS, WORDS, Normaliser())
     with pytest.raises(DataError, match="only empty or very long texts"):
         RelatedPairs(translator, [(" ", "a"), ("a" * 3000, "b")])
+
+
+def test_a_run_that_writes_no_text_takes_no_memory() -> None:
+    with pytest.raises(UsageError, match="--memory require runs that generate text"):
+        Predictor(SimpleNamespace(folder="run", tag=None), Combination(memory=Path("team.memory")))
