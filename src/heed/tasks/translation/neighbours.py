@@ -2,7 +2,7 @@
 
 For each source, the translator reads the pairs whose sources share most with it, with their translations forced, and
 looks its next tokens up in what it has read (`heed.models.nearest_neighbours`). How far it trusts them is fitted to
-pairs of the memory that are translated as if they were not in it: a memory that helps nothing is then not used.
+pairs of the memory that are read as if they were not in it: a memory that helps nothing is then hardly used.
 """
 
 from __future__ import annotations
