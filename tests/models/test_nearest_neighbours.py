@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 import torch
 from random_models import model_of, random_source, random_stores, random_targets
 from torch import Tensor
 
+from heed.models import nearest_neighbours
 from heed.models.nearest_neighbours import NEIGHBOURS, Interpolation, NearestNeighbours, Store, fit
 
 LENGTHS = [4, 1, 7]
@@ -18,7 +20,7 @@ GIVEN = Interpolation(bias=0.7, scale=15.0, temperature=4.0)
 def by_definition(model, source, ids: Tensor, given: Interpolation) -> Tensor:
     """Probabilities `[B, T, V]` as in the first lines of the module, with loops."""
     features, _ = model.advance(ids, model.start(source))
-    found = model.head.log_probs(features).exp()
+    found, features = model.head.log_probs(features).exp(), features.float()
     for row, store in enumerate(random_stores([source.key(row) for row in range(len(source))])):
         for t in range(ids.shape[1]):
             distances = [float(((features[row, t] - key) ** 2).sum()) for key in store.keys]
@@ -45,6 +47,37 @@ def test_probabilities_are_those_of_the_definition() -> None:
     torch.testing.assert_close(of_one, expected.gather(-1, one[..., None])[..., 0], rtol=1e-3, atol=1e-5)
     alone = model.head.log_probs(model.advance(ids, model.start(source))[0]).exp()
     assert (expected - alone).abs().max() > 0.05
+
+
+@torch.no_grad()
+def test_a_model_in_bfloat16_is_helped_too() -> None:
+    model, source, ids = model_of("transformer").to(torch.bfloat16), random_source(LENGTHS), random_targets(3, 5)
+    helped = NearestNeighbours(model, random_stores, GIVEN)
+    features, _ = helped.advance(ids, helped.start(source))
+    found = helped.head.log_probs(features)
+    torch.testing.assert_close(found.exp(), by_definition(model, source, ids, GIVEN), rtol=1e-2, atol=1e-3)
+    torch.testing.assert_close(helped.head.log_prob(features, ids), found.gather(-1, ids[..., None])[..., 0])
+
+
+@torch.no_grad()
+def test_a_long_text_is_looked_up_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The largest matrix of distances has a limited size, and the neighbours are the same."""
+    helped = NearestNeighbours(model_of("transformer"), random_stores, GIVEN)
+    source, ids = random_source(LENGTHS), random_targets(6, 7)
+    whole, _ = helped.advance(ids, helped.start(source, rows_per_source=2))
+    sizes = []
+
+    def observed(squares: Tensor, *given: Any, **options: Any) -> Tensor:
+        sizes.append(squares.numel())
+        return baddbmm(squares, *given, **options)
+
+    baddbmm = torch.baddbmm
+    monkeypatch.setattr(torch, "baddbmm", observed)
+    monkeypatch.setattr(nearest_neighbours, "MAX_DISTANCES", 300)
+    in_parts, _ = helped.advance(ids, helped.start(source, rows_per_source=2))
+    torch.testing.assert_close(in_parts, whole)
+    assert len(sizes) > 1
+    assert max(sizes) <= 300
 
 
 @torch.no_grad()
@@ -92,6 +125,20 @@ def test_neighbours_that_are_never_right_are_not_trusted() -> None:
 def test_without_any_neighbour_the_fit_is_finite(number: int) -> None:
     given = fit(torch.full((3,), -1.0), torch.full((3, number), 1e30), torch.zeros(3, number, dtype=torch.bool))
     assert all(map(math.isfinite, given))
+
+
+@pytest.mark.parametrize("right", [1, 2, NEIGHBOURS])
+@torch.no_grad()
+def test_a_source_without_any_neighbour_is_translated_by_the_model_alone(right: int) -> None:
+    """Where only the nearest are right, no temperature is too small for the fit."""
+    distances = torch.rand(100, NEIGHBOURS, generator=torch.Generator().manual_seed(1)).sort(dim=-1).values
+    is_token = (torch.arange(NEIGHBOURS) < right).expand(100, -1)
+    given = fit(torch.full((100,), -0.1), distances, is_token)
+    model, source, ids = model_of("transformer"), random_source([1]), random_targets(1, 3)
+    helped = NearestNeighbours(model, lambda keys: [Store(torch.empty(0, 16), torch.empty(0).long())], given)
+    features, _ = helped.advance(ids, helped.start(source))
+    alone = model.head.log_probs(model.advance(ids, model.start(source))[0])
+    torch.testing.assert_close(helped.head.log_probs(features).exp(), alone.exp())
 
 
 def test_the_fit_is_the_same_under_inference_mode() -> None:

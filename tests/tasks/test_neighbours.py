@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import math
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 import torch
 from random_models import EOS, model_of
 
-from heed.core.errors import DataError
+from heed.core.errors import DataError, UsageError
 from heed.inference.translator import ModelTranslator
+from heed.tasks.predictor import Combination, Predictor
 from heed.tasks.translation import neighbours
 from heed.tasks.translation.neighbours import RelatedPairs
 from heed.text.normalise import Normaliser
@@ -37,6 +44,16 @@ def test_a_store_has_the_tokens_of_the_related_pairs_the_nearest_first(related: 
     assert none.keys.shape == (0, 16)
 
 
+def test_sources_are_not_related_by_their_tag(related: RelatedPairs) -> None:
+    [tag] = WORDS.encode(["h"])[0]
+    translator = ModelTranslator(model_of("transformer"), WORDS, WORDS, Normaliser(), before_source=[tag])
+    tagged = RelatedPairs(translator, PAIRS)
+    keys = [key("a b c"), key("f"), key("g")]
+    expected = [store.values.tolist() for store in related.stores(keys)]
+    assert [store.values.tolist() for store in tagged.stores([(tag, *each) for each in keys])] == expected
+    assert len(expected[0]) > 0 == len(expected[2])
+
+
 def test_what_is_forgotten_is_read_again(related: RelatedPairs, monkeypatch: pytest.MonkeyPatch) -> None:
     keys = [key("a b c"), key("e"), key("a b d")]
     before = related.stores(keys)
@@ -48,6 +65,24 @@ def test_what_is_forgotten_is_read_again(related: RelatedPairs, monkeypatch: pyt
     assert len(related._read) == 4
 
 
+def test_threads_may_forget_what_others_need(related: RelatedPairs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While one thread reads a pair, another forgets the pair that the first has found in memory."""
+    keys, others = [key("a b c"), key("e")], [key("f")]
+    expected = [store.values.tolist() for store in related.stores(keys)]
+    related._read.pop(3)
+    forced = related._forced
+
+    def read_while_another_forgets(*given: Any) -> Any:
+        monkeypatch.setattr(related, "_forced", forced)
+        monkeypatch.setattr(neighbours, "MAX_REMEMBERED", 0)
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(related.stores, others).result()
+        return forced(*given)
+
+    monkeypatch.setattr(related, "_forced", read_while_another_forgets)
+    assert [store.values.tolist() for store in related.stores(keys)] == expected
+
+
 def test_a_pair_is_looked_up_without_the_pairs_of_its_source(related: RelatedPairs) -> None:
     """Word by word, the neighbours of the target of "a b c" are those that follow in "d a" alone."""
     log_prob, distances, is_token = related.looked_up(related, [0])
@@ -57,7 +92,17 @@ def test_a_pair_is_looked_up_without_the_pairs_of_its_source(related: RelatedPai
     assert is_token[:, :3].sum(dim=1).tolist() == [other.count(token) for token in ids]
 
 
+def test_the_fit_takes_features_in_bfloat16() -> None:
+    translator = ModelTranslator(model_of("transformer").to(torch.bfloat16), WORDS, WORDS, Normaliser())
+    assert all(map(math.isfinite, RelatedPairs(translator, PAIRS).fitted()))
+
+
 def test_a_memory_without_words_is_refused() -> None:
     translator = ModelTranslator(model_of("transformer"), WORDS, WORDS, Normaliser())
     with pytest.raises(DataError, match="only empty or very long texts"):
         RelatedPairs(translator, [(" ", "a"), ("a" * 3000, "b")])
+
+
+def test_a_run_that_writes_no_text_takes_no_memory() -> None:
+    with pytest.raises(UsageError, match="--memory require runs that generate text"):
+        Predictor(SimpleNamespace(folder="run", tag=None), Combination(memory=Path("team.memory")))

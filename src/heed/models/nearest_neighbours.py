@@ -25,7 +25,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
-from heed.nn.contract import Autoregressive, Head, Smoothing, Source, State, Trace
+from heed.nn.contract import Autoregressive, Head, Smoothing, Source, State, TokenSource, Trace
 from heed.nn.dropout_keys import DropoutKeys
 from heed.nn.states import Memory, RowState
 
@@ -44,6 +44,10 @@ NEIGHBOURS = 16
 Number = float | Tensor
 _FAR = 1e30
 """The squared distance of what is not in a store."""
+MAX_DISTANCES = 8 << 20
+"""Distances that are in memory at once: a whole text with a large store would need gigabytes."""
+_MAX_LOG = 14.0
+"""The scale and the temperature are at most so many e-folds from the median distance: nothing overflows in float32."""
 
 
 class Interpolation(NamedTuple):
@@ -74,7 +78,15 @@ class NearestNeighbours(nn.Module):
         super().__init__()
         self.model = cast(nn.Module, model)
         self.stores = stores
-        self.head = NeighbourHead(model.head, interpolation)
+        self.head = NeighbourHead(model.head, interpolation, self._feature_type())
+
+    @torch.no_grad()
+    def _feature_type(self) -> torch.dtype:
+        """The type of the features of the model, from one `advance`."""
+        device = next((parameter.device for parameter in self.parameters()), torch.device("cpu"))
+        one = torch.ones((1, 1), dtype=torch.long, device=device)
+        features, _ = self._translator.advance(one, self._translator.start(TokenSource(one, one.bool())))
+        return features.dtype
 
     @property
     def _translator(self) -> Autoregressive:
@@ -111,30 +123,42 @@ def _nearest(features: Float[Tensor, "B T D"], store: Memory) -> tuple[Tensor, T
     """Squared distances and values `[B, T, k]` of the nearest keys, the nearest first."""
     keys, values = store.layers[0][0][:, 0], store.layers[0][1][:, 0, :, 0]
     queries = features.reshape(len(keys), -1, features.shape[-1])  # [S, W·T, D]
+    many = max(1, MAX_DISTANCES // max(1, keys.shape[0] * keys.shape[1]))
+    found = [_nearest_keys(part, keys, values, store.mask) for part in torch.split(queries, many, dim=1)]
+    distances, values = (torch.cat(each, dim=1) for each in zip(*found, strict=True))
+    shape = (*features.shape[:2], NEIGHBOURS)
+    return distances.reshape(shape), values.reshape(shape)
+
+
+def _nearest_keys(
+    queries: Float[Tensor, "S Q D"], keys: Float[Tensor, "S N D"], values: Float[Tensor, "S N"],
+    mask: Bool[Tensor, "S N"],
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """Squared distances and values `[S, Q, k]` of the keys of its source that are nearest to each query."""
     squares = (queries * queries).sum(-1, keepdim=True) + (keys * keys).sum(-1)[:, None]
     distances = torch.baddbmm(squares, queries, keys.mT, alpha=-2).clamp(min=0)
-    distances = distances.masked_fill(~store.mask[:, None], _FAR)
+    distances = distances.masked_fill(~mask[:, None], _FAR)
     if missing := max(0, NEIGHBOURS - keys.shape[1]):
         distances, values = F.pad(distances, (0, missing), value=_FAR), F.pad(values, (0, missing))
     nearest, places = distances.topk(NEIGHBOURS, dim=-1, largest=False)
-    values = values[:, None].expand(-1, queries.shape[1], -1).gather(-1, places)
-    shape = (*features.shape[:2], NEIGHBOURS)
-    return nearest.reshape(shape), values.reshape(shape)
+    return nearest, values[:, None].expand(-1, queries.shape[1], -1).gather(-1, places)
 
 
 class NeighbourHead:
     """Interpolates a head with the values of the nearest keys, which follow its features."""
 
-    def __init__(self, head: Head, interpolation: Interpolation) -> None:
+    def __init__(self, head: Head, interpolation: Interpolation, dtype: torch.dtype) -> None:
+        """`dtype`: of the features that the head takes; the others are in float32."""
         self.head = head
         self.interpolation = interpolation
+        self.dtype = dtype
 
     def log_probs(
         self, features: Float[Tensor, "... D"], subset: Int[Tensor, " N"] | None = None
     ) -> Float[Tensor, "... N"]:
         own, distances, values = divided(features)
         log_rest, log_parts = _log_parts(distances, *self.interpolation)
-        log_probs = self.head.log_probs(own) + log_rest
+        log_probs = self.head.log_probs(own.to(self.dtype)) + log_rest
         is_same = values[..., :, None] == values[..., None, :]
         of_value = log_parts[..., None, :].masked_fill(~is_same, -math.inf).logsumexp(dim=-1)
         log_probs = log_probs.scatter(-1, values, torch.logaddexp(log_probs.gather(-1, values), of_value))
@@ -142,7 +166,8 @@ class NeighbourHead:
 
     def log_prob(self, features: Float[Tensor, "... D"], ids: Int[Tensor, "..."]) -> Float[Tensor, "..."]:
         own, distances, values = divided(features)
-        return interpolated(self.head.log_prob(own, ids), distances, values == ids[..., None], *self.interpolation)
+        log_prob = self.head.log_prob(own.to(self.dtype), ids)
+        return interpolated(log_prob, distances, values == ids[..., None], *self.interpolation)
 
     def loss(
         self, features: Float[Tensor, "B T D"], tgt_out: Int[Tensor, "B T"], mask: Bool[Tensor, "B T"],
@@ -164,7 +189,7 @@ def _log_parts(
 ) -> tuple[Tensor, Tensor]:
     """log (1 - λ) `[..., 1]` and log λ w_j `[..., k]`."""
     log_odds = bias - distances[..., :1] / scale
-    weights = (-distances / temperature).log_softmax(dim=-1)
+    weights = ((distances[..., :1] - distances) / temperature).log_softmax(dim=-1)  # finite without any neighbour
     return F.logsigmoid(-log_odds), F.logsigmoid(log_odds) + weights
 
 
@@ -188,7 +213,7 @@ def fit(log_prob: Float[Tensor, " N"], distances: Float[Tensor, "N k"], is_token
         log_prob, distances, is_token = log_prob.double(), distances.double() / typical, is_token.clone()
 
         def nll(numbers: Tensor) -> Tensor:
-            bias, scale, temperature = numbers[0], numbers[1].exp(), numbers[2].exp()
+            bias, (scale, temperature) = numbers[0], numbers[1:].clamp(-_MAX_LOG, _MAX_LOG).exp()
             return -interpolated(log_prob, distances, is_token, bias, scale, temperature).mean()
 
         def fitted(start: float) -> list[float]:
@@ -205,5 +230,5 @@ def fit(log_prob: Float[Tensor, " N"], distances: Float[Tensor, "N k"], is_token
             return numbers.tolist()
 
         best = min((fitted(start) for start in (-1.5, 0.0)), key=lambda numbers: float(nll(torch.tensor(numbers))))
-    bias, scale, temperature = best
-    return Interpolation(bias, typical * math.exp(scale), typical * math.exp(temperature))
+    scale, temperature = (typical * math.exp(min(max(number, -_MAX_LOG), _MAX_LOG)) for number in best[1:])
+    return Interpolation(best[0], scale, temperature)

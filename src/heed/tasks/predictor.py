@@ -169,7 +169,7 @@ class Predictor:
 
     def __init__(self, run: Any, combined: Combination = ALONE) -> None:
         if combined and not self.abilities & {"translate", "generate"}:
-            raise UsageError(f"{run.folder}: ensembles and --lm require runs that generate text.")
+            raise UsageError(f"{run.folder}: ensembles, --lm and --memory require runs that generate text.")
         if (run.tag is not None or combined.memory is not None) and not self.can("translate"):
             raise UsageError(f"{run.folder}: --{'memory' if combined.memory else 'tag'} requires a translation run.")
         self.run: Any = run

@@ -2,7 +2,7 @@
 
 For each source, the translator reads the pairs whose sources share most with it, with their translations forced, and
 looks its next tokens up in what it has read (`heed.models.nearest_neighbours`). How far it trusts them is fitted to
-pairs of the memory that are translated as if they were not in it: a memory that helps nothing is then not used.
+pairs of the memory that are read as if they were not in it: a memory that helps nothing is then hardly used.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from heed.text.vocabulary import BOS_ID, EOS_ID, PAD_ID
 NUM_RELATED = 16
 """Pairs that are read for each source."""
 MAX_REMEMBERED = 500_000
-"""Positions of pairs whose features stay in memory: 256 MB with 128 features."""
+"""Positions of pairs whose features stay on the device: 256 MB with 128 features, 1 GB with 512."""
 NUM_FITTED = 100
 """Pairs of the memory that the interpolation is fitted to."""
 
@@ -69,19 +69,20 @@ class RelatedPairs:
             raise DataError("the translation memory has only empty or very long texts.")
         self.sources = [requests[n].source for n in usable]
         self.targets = [pairs[n][1] for n in usable]
-        self.index = RelatedSentences(self.sources)
+        self.index = RelatedSentences([self._without_tag(source) for source in self.sources])
         [(keys, values)] = self._forced(translator.model, [0])
         self._empty = Store(keys[:0], values[:0])
         self._read: dict[int, tuple[Tensor, Tensor]] = {}
 
     def stores(self, keys: Sequence[Hashable]) -> list[Store]:
         """The store of each source, whose key is its ids with their end."""
-        return self._stores([self.index.find(_ids_of(key), NUM_RELATED) for key in keys])
+        return self._stores([self._related(_ids_of(key), NUM_RELATED) for key in keys])
 
     def fitted(self) -> Interpolation:
         """The interpolation that makes some pairs most probable, each given the others and not its own source."""
         return fit(*self.looked_up(self, _some(len(self.sources))))
 
+    @torch.no_grad()
     def looked_up(self, pairs: RelatedPairs, numbers: Sequence[int]) -> tuple[Tensor, Tensor, Tensor]:
         """What `fit` takes: the tokens of some pairs, which may be these pairs, looked up in pairs of other sources."""
 
@@ -92,24 +93,32 @@ class RelatedPairs:
         parts = pairs._forced(cast(Autoregressive, model), numbers)
         features, tokens = (torch.cat(each).clone() for each in zip(*parts, strict=True))
         own, distances, values = divided(features)
-        log_prob = self.translator.model.head.log_prob(own, tokens)
+        log_prob = self.translator.model.head.log_prob(own.to(self._empty.keys.dtype), tokens)
         return log_prob.cpu(), distances.cpu(), (values == tokens[:, None]).cpu()
+
+    def _related(self, source: tuple[int, ...], number: int) -> list[int]:
+        return self.index.find(self._without_tag(source), number)
+
+    def _without_tag(self, source: tuple[int, ...]) -> tuple[int, ...]:
+        """A source without its tag, which all sources share."""
+        return source[len(self.translator.before_source) :]
 
     def _others(self, source: tuple[int, ...]) -> list[int]:
         """The pairs related to a source, without those of this source."""
-        found = self.index.find(source, 2 * NUM_RELATED)
+        found = self._related(source, 2 * NUM_RELATED)
         return [n for n in found if self.sources[n] != source][:NUM_RELATED]
 
     def _stores(self, related: Sequence[Sequence[int]]) -> list[Store]:
-        """The stores of some pairs for each source. A pair is read once, and again when it has been forgotten."""
-        needed = {n for of_source in related for n in of_source}
-        new = sorted(needed - self._read.keys())
-        if sum(len(values) for _, values in self._read.values()) > MAX_REMEMBERED:
-            self._read, new = {}, sorted(needed)
-        self._read.update(zip(new, self._forced(self.translator.model, new), strict=True))
-        return [
-            Store(*map(torch.cat, zip(self._empty, *(self._read[n] for n in each), strict=True))) for each in related
-        ]
+        """The stores of some pairs for each source. A pair is read once, and again when it has been forgotten.
+
+        Several threads may call this: what one forgets, another still has, and two may read the same pair.
+        """
+        read = self._read
+        if sum(len(values) for _, values in list(read.values())) > MAX_REMEMBERED:
+            read = self._read = {}
+        new = sorted({n for of_source in related for n in of_source if n not in read})
+        read.update(zip(new, self._forced(self.translator.model, new), strict=True))
+        return [Store(*map(torch.cat, zip(self._empty, *(read[n] for n in each), strict=True))) for each in related]
 
     def _forced(self, model: Autoregressive, numbers: Sequence[int]) -> list[tuple[Tensor, Tensor]]:
         """For each pair, the features of the model at each position of its target, and the tokens that follow."""
