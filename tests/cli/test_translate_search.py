@@ -366,6 +366,8 @@ def test_a_memory_that_cannot_be_used_is_refused(
 ) -> None:
     result = call("translate", translator, "--memory", memory, "--lm", language_model, stdin=TEXT)
     assert (result.code, "--memory cannot be combined with --lm" in result.err) == (2, True)
+    result = call("translate", translator, "--memory", memory, "--engine", "ctranslate2", stdin=TEXT)
+    assert (result.code, "without --lm or --memory" in result.err) == (2, True)
     result = call("translate", translator, "--memory", tmp_path / "none", stdin=TEXT)
     assert (result.code, "heed memory import makes a translation memory" in result.err) == (66, True)
     result = call("translate", translator, "--memory", translator / "recipe.toml", stdin=TEXT)

@@ -269,8 +269,8 @@ class TranslationPredictor(Translating, Predictor):
         if self._derives and run.engine != "ctranslate2":
             return cast(Engine, self.translator.engine)
         needs = (
-            "a single Transformer with multi-head attention, and a tokenizer that can write any text (bpe, unigram, "
-            "sentencepiece, open-word or byte)"
+            "a single Transformer with multi-head attention and without --lm or --memory, and a tokenizer that can "
+            "write any text (bpe, unigram, sentencepiece, open-word or byte)"
         )
         return open_engine(run, not self.combined and self._is_convertible, needs)
 
