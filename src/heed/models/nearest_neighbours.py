@@ -100,7 +100,8 @@ class NearestNeighbours(nn.Module):
         dropout_keys: DropoutKeys | None = None,
     ) -> NeighbourState:
         """The state of the model, and the store of each source."""
-        assert source is not None
+        if source is None:
+            raise ValueError("a translation model needs a source")
         stores = self.stores([source.key(row) for row in range(len(source))])
         keys = pad_sequence([store.keys.float() for store in stores], batch_first=True)
         values = pad_sequence([store.values for store in stores], batch_first=True).float()

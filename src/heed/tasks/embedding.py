@@ -185,7 +185,7 @@ class Neighbourhood:
 
     def nearest(self, vector: Floats, top: int, without: Sequence[str] = ()) -> list[tuple[str, float]]:
         """The `top` nearest words and their cosines, best first, without the given ones."""
-        cosines = self.unit @ unit(vector[None])[0]
+        cosines = (self.unit @ unit(vector[None])[0]).clip(-1, 1)  # rounding takes some beyond
         cosines[[self.places[word] for word in without if word in self.places]] = -np.inf
         number = min(top, len(cosines))
         best = np.argpartition(-cosines, number - 1)[:number] if number else np.empty(0, dtype=np.int64)
