@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -182,14 +182,12 @@ class Predictor:
     @property
     def tokenizers(self) -> Mapping[str, Any]:
         """The tokenizer of each side."""
-        tokenizers: Mapping[str, Any] = self.run.tokenizers
-        return tokenizers
+        return cast(Mapping[str, Any], self.run.tokenizers)
 
     @property
     def folder(self) -> Path:
         """The run folder."""
-        folder: Path = self.run.folder
-        return folder
+        return cast(Path, self.run.folder)
 
     @property
     def not_usable(self) -> str:
