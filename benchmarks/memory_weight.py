@@ -15,24 +15,23 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-import torch
 from experiments import markdown
 
 import heed
 from heed.models import nearest_neighbours
-from heed.models.nearest_neighbours import Interpolation, fit, interpolated
+from heed.models.nearest_neighbours import Tokens, fit, interpolated
 from heed.nn.device import set_threads
-from heed.tasks.translation.neighbours import RelatedPairs, read_memory
+from heed.tasks.translation.neighbours import Guide, open_memory
 from heed.text.readers import CorpusFiles, read_pairs
 
 
-def published(log_prob: torch.Tensor, distances: torch.Tensor, is_token: torch.Tensor) -> float:
+def published(tokens: Tokens) -> float:
     """Nats per token with the λ of SK-MT and the best τ."""
 
     def nats(tau: float) -> float:
-        part = (1 - distances[:, :1] / tau).clamp(0, 0.999)
-        found = ((-distances / tau).softmax(dim=-1) * is_token).sum(dim=-1)
-        return float(-((1 - part[:, 0]) * log_prob.exp() + part[:, 0] * found).log().mean())
+        part = (1 - tokens.distances[:, :1] / tau).clamp(0, 0.999)
+        found = ((-tokens.distances / tau).softmax(dim=-1) * tokens.is_value).sum(dim=-1)
+        return float(-((1 - part[:, 0]) * tokens.log_prob.exp() + part[:, 0] * found).log().mean())
 
     return min(nats(1.2**power) for power in range(60))
 
@@ -47,21 +46,17 @@ def main() -> None:
     given = parser.parse_args()
     set_threads(1)
     predictor: Any = heed.load(given.run, engine="torch")
-    related = RelatedPairs(predictor.translator, read_memory(given.memory, predictor.languages))
+    guide = Guide(predictor.translator, open_memory(given.memory, predictor.languages))
     pairs = list(read_pairs(CorpusFiles(src=given.src, tgt=given.ref)))[: given.lines]
-    held_out = RelatedPairs(predictor.translator, pairs)
+    held_out = [pair for pair in guide.related.encoded(pairs) if pair.source]
     rows = []
     for k in (1, 4, 8, 16):
         nearest_neighbours.NEIGHBOURS = k
-        fitted = related.fitted()
-        log_prob, distances, is_token = tokens = related.looked_up(held_out, range(len(held_out.sources)))
-
-        def nats(by: Interpolation, tokens: Any = tokens) -> float:
-            return float(-interpolated(*tokens, *by).mean())
-
-        alone = float(-log_prob.mean())
-        numbers = (alone, published(log_prob, distances, is_token), nats(fitted), nats(fit(*tokens)))
-        rows.append([str(k), *(f"{each:.3f}" for each in numbers)])
+        tokens = guide.related.looked_up(held_out, guide.usable)
+        of_memory, of_these = fit(guide.known()), fit([(tokens, 1)])
+        alone = float(-tokens.log_prob.mean())
+        fitted = (float(-interpolated(tokens, each).mean()) for each in (of_memory, of_these))
+        rows.append([str(k), *(f"{each:.3f}" for each in (alone, published(tokens), *fitted))])
     print(markdown(["neighbours", "model alone", "SK-MT, best τ", "fitted to the memory", "fitted to these"], rows))
 
 

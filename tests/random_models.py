@@ -221,7 +221,8 @@ def random_stores(keys: Sequence[Any], size: int = 16) -> list[Store]:
         random = torch.Generator().manual_seed(sum(key))
         number = 0 if len(key) < 3 else 5 * len(key)
         values = torch.randint(3, VOCABULARIES.tgt_size, (number,), generator=random)
-        stores.append(Store(torch.randn(number, size, generator=random), values))
+        keys, evidence = torch.randn(number, size, generator=random), torch.rand(number, 2, generator=random)
+        stores.append(Store(keys, values, evidence))
     return stores
 
 
@@ -229,7 +230,7 @@ JOINT: dict[str, Callable[[int], Any]] = {
     "ensemble": lambda seed: Ensemble([model_of("transformer", seed), model_of("bigram", seed)]),
     "shallow fusion": lambda seed: ShallowFusion(model_of("rnn_attention", seed), model_of("bigram", seed), 0.3),
     "nearest neighbours": lambda seed: NearestNeighbours(
-        model_of("transformer", seed), random_stores, Interpolation(1.0, 20.0, 5.0)
+        model_of("transformer", seed), random_stores, Interpolation(-1.0, 20.0, 5.0, 2.0, 2.0)
     ),
 }
 """Models that are made of others and have no recipe."""

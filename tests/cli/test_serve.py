@@ -41,6 +41,13 @@ def test_missing_runs_and_missing_keys_are_reported(bigram: Path, tmp_path: Path
     assert (result.code, "the file has no keys" in result.err) == (2, True)
 
 
+def test_a_memory_guides_only_where_it_can(bigram: Path, tmp_path: Path) -> None:
+    result = call("serve", bigram, "--port", "0", "--guide")
+    assert (result.code, "--guide needs the translation memory" in result.err) == (2, True)
+    result = call("serve", bigram, "--port", "0", "--guide", "--memory", tmp_path / "team.memory", "--threads", "1")
+    assert (result.code, "none of these runs is one" in result.err) == (2, True)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [signal.SIGTERM, signal.SIGINT])
 def test_the_program_serves_until_a_signal_ends_it_well(translator: Path, bigram: Path, name: signal.Signals) -> None:

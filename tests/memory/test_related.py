@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from difflib import SequenceMatcher
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -33,30 +34,47 @@ def bm25(query: Sequence[int], sentences: Sentences) -> list[float]:
     return scores
 
 
-@given(SENTENCES, st.lists(st.integers(0, 12), max_size=6))
-def test_the_best_by_bm25_are_ordered_by_similarity(sentences: Sentences, query: list[int]) -> None:
+@given(SENTENCES, st.lists(st.integers(0, 12), max_size=6), st.data())
+def test_the_best_by_bm25_are_ordered_by_similarity(
+    sentences: Sentences, query: list[int], data: st.DataObject
+) -> None:
+    """However many are added at a time."""
+    cuts = data.draw(st.lists(st.integers(0, len(sentences)), max_size=4))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(related, "NUM_CANDIDATES", 4)
-        found = RelatedSentences(sentences).find(query, 3)
+        index = RelatedSentences()
+        for first, last in pairwise((0, *sorted(cuts), len(sentences))):
+            index.add(sentences[first:last])
+        found = index.find(query, 3)
     scores = bm25(query, sentences)
     candidates = sorted((score for score in scores if score > 0), reverse=True)[:4]
     similarity = [SequenceMatcher(None, query, each, autojunk=False).ratio() for each in sentences]
     assert len(found) == min(3, len(candidates))
     assert all(scores[i] >= candidates[-1] - 1e-5 for i in found)
-    assert [similarity[i] for i in found] == sorted((similarity[i] for i in found), reverse=True)
+    assert list(found.values()) == [similarity[i] for i in found] == sorted(found.values(), reverse=True)
 
 
 def test_a_sentence_is_most_related_to_itself() -> None:
     sentences = [[1, 2, 3], [3, 2, 1], [1, 2, 3, 4], [7, 8]]
     index = RelatedSentences(sentences)
-    assert [index.find(each, 1) for each in sentences] == [[0], [1], [2], [3]]
-    assert index.find([1, 2, 3], 9) == [0, 2, 1]
+    assert [index.find(each, 1) for each in sentences] == [{0: 1.0}, {1: 1.0}, {2: 1.0}, {3: 1.0}]
+    assert list(index.find([1, 2, 3], 9)) == [0, 2, 1]
 
 
 @pytest.mark.parametrize("query", [[], [99], [9]])
 def test_a_query_that_shares_nothing_finds_nothing(query: list[int]) -> None:
-    assert RelatedSentences([[1, 2], [3], []]).find(query, 5) == []
+    assert RelatedSentences([[1, 2], [3], []]).find(query, 5) == {}
 
 
 def test_an_empty_index_finds_nothing() -> None:
-    assert RelatedSentences([]).find([1], 5) == []
+    assert RelatedSentences([]).find([1], 5) == {}
+
+
+def test_what_is_found_does_not_depend_on_how_it_was_added() -> None:
+    sentences = [[i % 7, i % 5, i % 3] for i in range(40)]
+    at_once, one_by_one = RelatedSentences(sentences), RelatedSentences()
+    for sentence in sentences:
+        one_by_one.add([sentence])
+    assert len(one_by_one._parts) <= 6
+    for query in ([1, 2], [6, 4, 2], [0]):
+        assert at_once.find(query) == one_by_one.find(query)

@@ -54,6 +54,17 @@ def test_near_matches_are_like_the_source_and_the_most_similar_come_first(memory
     assert [match.unit.source for match in memory.near("Press the green button twice.")] == sources[1:2]
 
 
+def test_units_are_found_by_their_ids_and_those_added_later(memory: TranslationMemory) -> None:
+    memory.add([("a", "b", ""), ("c", "d", "")])
+    TranslationMemory(memory.path, ("en", "fr")).add([("a", "f", "")])
+    memory.add([("e", "f", "")])
+    memory.set_state([2], "rejected")
+    assert [(unit.id, unit.state) for unit in memory.added_after(1)] == [(2, "rejected"), (4, "new")]
+    assert memory.added_after(4) == []
+    assert sorted(unit.source for unit in memory.with_ids([4, 1, 99])) == ["a", "e"]
+    assert memory.with_ids([]) == []
+
+
 def test_similarity_is_twice_what_is_in_common_over_both_lengths() -> None:
     assert similarity("abcd", "abxd") == 2 * 3 / 8
     assert (similarity("", ""), similarity("ab", ""), similarity("ab", "ab")) == (1.0, 0.0, 1.0)

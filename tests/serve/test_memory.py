@@ -6,10 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from serving import Live, serving
+from serving import Live, Runs, serving
+from toy import pairs
 
+import heed
 from heed.memory.shared import SharedMemory
 from heed.memory.store import TranslationMemory
+from heed.serve.engine.catalogue import Catalogue
 from heed.tasks.predictor import Predictor
 
 PAIR = {"source": "en", "target": "de"}
@@ -43,6 +46,34 @@ def test_a_suggestion_is_the_translation_from_then_on_and_marked(remembering: Li
     own = remembering.post("/api/translate", {"text": "ba ce", "nbest": 2, **PAIR}).json
     assert (own["from_memory"], own["text"]) == (False, before["translatedText"][0])
     assert remembering.get("/frontend/settings").json["suggestions"] is True
+
+
+@pytest.fixture
+def guided(runs: Runs, path: Path) -> Iterator[Live]:
+    memory = SharedMemory(path)
+    loaded = [heed.load(folder) for folder in (runs.translator, runs.language_model)]
+    with serving(Catalogue.of_runs(loaded, guide=memory), memory=memory) as server:
+        yield server
+
+
+def test_corrections_guide_the_translations_of_similar_texts_at_once(guided: Live, path: Path, runs: Runs) -> None:
+    """A word is translated otherwise in the memory than in the training data."""
+    lines = [src for src, _ in pairs(40, seed=1) if "ba" in src][:8]
+
+    def translated() -> list[str]:
+        answer = guided.post("/translate", {"q": lines, **PAIR})
+        assert (answer.status, set(answer.json["fromMemory"])) == (200, {False})
+        return list(answer.json["translatedText"])
+
+    before = translated()
+    assert before == heed.load(runs.translator).translate(lines)
+    memory = TranslationMemory(path, ("en", "de"))
+    memory.add([(src, tgt.replace("kan", "zil"), "") for src, tgt in pairs(150) if src not in lines])
+    assert sum("zil" in line for line in translated()) > sum("zil" in line for line in before)
+    memory.set_state([unit.id for unit in memory.units()], "rejected")
+    assert translated() == before
+    models = guided.get("/api/models").json["models"]
+    assert [model["guided"] for model in models] == [True, False]
 
 
 def test_similar_sentences_are_shown_with_what_differs(remembering: Live, path: Path) -> None:

@@ -12,11 +12,13 @@ import pytest
 import torch
 from random_models import EOS, model_of
 
-from heed.core.errors import DataError, UsageError
+from heed.core.errors import UsageError
 from heed.inference.translator import ModelTranslator
+from heed.memory.store import TranslationMemory
+from heed.models.nearest_neighbours import fit, interpolated
 from heed.tasks.predictor import Combination, Predictor
 from heed.tasks.translation import neighbours
-from heed.tasks.translation.neighbours import RelatedPairs
+from heed.tasks.translation.neighbours import Guide, RelatedPairs
 from heed.text.normalise import Normaliser
 from heed.text.tokenizers.symbols import Word
 
@@ -24,10 +26,17 @@ WORDS = Word("abcdefgh")
 PAIRS = [("a b c", "b a"), ("a b c", "c"), ("a b d", "d a"), ("e f", "f e"), (" ", "g")]
 
 
+@pytest.fixture
+def memory(tmp_path: Path) -> TranslationMemory:
+    return TranslationMemory(tmp_path / "team.memory", ("en", "de"), create=True)
+
+
 @pytest.fixture(name="related")
 def related_pairs() -> RelatedPairs:
     translator = ModelTranslator(model_of("transformer"), WORDS, WORDS, Normaliser())
-    return RelatedPairs(translator, PAIRS)
+    related = RelatedPairs(translator)
+    related.add(related.encoded(PAIRS))
+    return related
 
 
 def key(line: str) -> tuple[int, ...]:
@@ -47,7 +56,8 @@ def test_a_store_has_the_tokens_of_the_related_pairs_the_nearest_first(related: 
 def test_sources_are_not_related_by_their_tag(related: RelatedPairs) -> None:
     [tag] = WORDS.encode(["h"])[0]
     translator = ModelTranslator(model_of("transformer"), WORDS, WORDS, Normaliser(), before_source=[tag])
-    tagged = RelatedPairs(translator, PAIRS)
+    tagged = RelatedPairs(translator)
+    tagged.add(tagged.encoded(PAIRS))
     keys = [key("a b c"), key("f"), key("g")]
     expected = [store.values.tolist() for store in related.stores(keys)]
     assert [store.values.tolist() for store in tagged.stores([(tag, *each) for each in keys])] == expected
@@ -85,22 +95,66 @@ def test_threads_may_forget_what_others_need(related: RelatedPairs, monkeypatch:
 
 def test_a_pair_is_looked_up_without_the_pairs_of_its_source(related: RelatedPairs) -> None:
     """Word by word, the neighbours of the target of "a b c" are those that follow in "d a" alone."""
-    log_prob, distances, is_token = related.looked_up(related, [0])
-    assert len(log_prob) == 3
-    assert (distances < 1e29).sum(dim=1).tolist() == [3, 3, 3]
+    tokens = related.looked_up(related.pairs[:1])
+    assert len(tokens.log_prob) == 3
+    assert (tokens.distances < 1e29).sum(dim=1).tolist() == [3, 3, 3]
+    assert tokens.evidence.tolist() == [[pytest.approx(2 / 3), 0]] * 3
     ids, other = [*WORDS.encode(["b a"])[0], EOS], [*WORDS.encode(["d a"])[0], EOS]
-    assert is_token[:, :3].sum(dim=1).tolist() == [other.count(token) for token in ids]
+    assert tokens.is_value[:, :3].sum(dim=1).tolist() == [other.count(token) for token in ids]
 
 
-def test_the_fit_takes_features_in_bfloat16() -> None:
+def test_the_fit_takes_features_in_bfloat16(memory: TranslationMemory) -> None:
     translator = ModelTranslator(model_of("transformer").to(torch.bfloat16), WORDS, WORDS, Normaliser())
-    assert all(map(math.isfinite, RelatedPairs(translator, PAIRS).fitted()))
+    memory.add([(source, target, "") for source, target in PAIRS])
+    guide = Guide(translator, memory, PAIRS)
+    assert guide.model.head.interpolation != fit([])
+    assert all(map(math.isfinite, guide.model.head.interpolation))
 
 
-def test_a_memory_without_words_is_refused() -> None:
+def test_what_people_add_approve_and_reject_counts_from_the_next_search_on(memory: TranslationMemory) -> None:
+    guide = Guide(ModelTranslator(model_of("transformer"), WORDS, WORDS, Normaliser()), memory)
+
+    def found(line: str) -> list[int]:
+        return guide.stores([key(line)])[0].values.tolist()
+
+    def ids(*lines: str) -> list[int]:
+        return [token for line in WORDS.encode(lines) for token in (*line, EOS)]
+
+    assert found("a b c") == []
+    memory.add([("a b c", "b a", ""), ("e f", "f e", "")])
+    assert (found("a b c"), found("e")) == (ids("b a"), ids("f e"))
+    memory.add([("a b d", "b d", ""), ("a b", "https://b.example", "")])
+    assert found("a b c") == ids("b a", "b d")
+    memory.set_state([1], "rejected")
+    memory.set_state([4], "approved")
+    assert found("a b c") == ids("https://b.example", "b d")
+
+
+def test_the_fit_follows_the_memory_as_it_grows(memory: TranslationMemory) -> None:
+    guide = Guide(ModelTranslator(model_of("transformer"), WORDS, WORDS, Normaliser()), memory)
+    fits = [guide.model.head.interpolation]
+    for number in range(1, 9):
+        memory.add([(f"a {'b ' * number}c", f"b {'c ' * number}", "")])
+        guide.stores([key("a")])
+        fits.append(guide.model.head.interpolation)
+    assert [n for n in range(1, 9) if fits[n] is not fits[n - 1]] == [1, 2, 4, 8]
+
+
+def test_a_source_is_compared_with_the_memory_and_with_validation_data() -> None:
     translator = ModelTranslator(model_of("transformer"), WORDS, WORDS, Normaliser())
-    with pytest.raises(DataError, match="only empty or very long texts"):
-        RelatedPairs(translator, [(" ", "a"), ("a" * 3000, "b")])
+    related = RelatedPairs(translator, [("g h", "a"), ("h c", "b")])
+    related.add(related.encoded([("a b c", "b a"), ("a b d", "d a")]))
+    [ours, theirs] = related.stores([key("a b"), key("c h")])
+    assert ours.evidence[:, 1].unique().item() > 0 > theirs.evidence[:, 1].unique().item()
+
+
+def test_validation_data_of_another_kind_is_predicted_better(memory: TranslationMemory) -> None:
+    translator = ModelTranslator(model_of("transformer"), WORDS, WORDS, Normaliser())
+    memory.add([(f"a {word}", word, "") for word in "bcdefgh"])
+    alone, careful = Guide(translator, memory), Guide(translator, memory, [("a b c", "h"), ("a g f", "d")] * 5)
+    tokens = careful.related.looked_up(careful.related.validation)
+    before, after = (float(interpolated(tokens, each.model.head.interpolation).mean()) for each in (alone, careful))
+    assert before + 0.1 < after
 
 
 def test_a_run_that_writes_no_text_takes_no_memory() -> None:

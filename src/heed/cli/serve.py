@@ -35,6 +35,9 @@ class ServerFlags:
     memory: Annotated[
         Path | None, typer.Option(help="Translation memory that suggestions go into, and exact matches come from.")
     ] = None
+    guide: Annotated[
+        bool, typer.Option("--guide", help="Let similar sentences of --memory guide translations, which is slower.")
+    ] = False
     cors_origin: Annotated[list[str] | None, typer.Option(help="Origin whose web pages may call (repeatable).")] = None
 
 
@@ -79,22 +82,28 @@ def serve(*, runs: Runs, server: ServerFlags, limits: LimitFlags, compute: Compu
         ) from error
     from heed.memory.shared import SharedMemory
     from heed.serve.auth import ApiKeys
-    from heed.serve.engine.catalogue import Catalogue, names_of
+    from heed.serve.engine.catalogue import Catalogue, can_be_guided, names_of
     from heed.serve.engine.change_over import ChangeOver
     from heed.serve.limits import Limits
     from heed.serve.telemetry import Log
 
     memory = SharedMemory(server.memory) if server.memory is not None else None
+    if server.guide and memory is None:
+        raise UsageError("--guide needs the translation memory that guides translations: give --memory.")
     keys = ApiKeys.read(server.api_keys) if server.api_keys is not None else ApiKeys()
     share_one_heap()
 
     def load_run(folder: Path) -> Predictor:
         loaded = compute.load(folder)
+        if server.guide and can_be_guided(loaded):
+            loaded = compute.load(folder, engine="torch")
         warn_if_not_usable(loaded, quiet)
         return loaded
 
     def load_again(folder: Path) -> Predictor:
         loaded = compute.open_run(folder)
+        if server.guide and can_be_guided(loaded):
+            loaded = compute.open_run(folder, engine="torch")
         warn_if_not_usable(loaded, quiet)
         return loaded
 
@@ -104,7 +113,13 @@ def serve(*, runs: Runs, server: ServerFlags, limits: LimitFlags, compute: Compu
         with ThreadPoolExecutor(1) as pool:
             names = names_of(runs)
             # In no variable, so that a model can be freed when another has taken its place.
-            catalogue = Catalogue.of_runs(list(pool.map(load_run, map(Path.resolve, runs))), names)
+            guide = memory if server.guide else None
+            catalogue = Catalogue.of_runs(list(pool.map(load_run, map(Path.resolve, runs))), names, guide)
+        if server.guide and not any(direction.is_guided for direction in catalogue.directions):
+            raise UsageError(
+                "--guide is for translators with a probability for each next word, and none of these runs is one: "
+                "leave it out."
+            )
         request_limits = Limits(queue=limits.queue, seconds=limits.timeout, characters=limits.max_characters)
         service = make_service(catalogue, request_limits, keys, limits.rate, Log(quiet), memory)
         url = url_of(listener)

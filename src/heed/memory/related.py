@@ -1,7 +1,9 @@
 """Retrieval of related sentences by BM25 (Robertson & Zaragoza 2009), then by the tokens in common.
 
 Sentences are token ids, so that retrieval works for every language and tokenizer. The index is in memory: an inverted
-index with the weight of each token in each sentence.
+index with the number of times that each token is in each sentence. It is kept in parts, of which the later ones are
+smaller, so that a sentence can be added without making all of it again (the logarithmic method of Bentley & Saxe 1980).
+What is found does not depend on the parts.
 """
 
 from __future__ import annotations
@@ -21,35 +23,76 @@ B = 0.75
 """Normalisation by length."""
 
 
-class RelatedSentences:
-    """An index of sentences, given as token ids."""
+class _Part:
+    """The inverted index of some sentences."""
 
-    def __init__(self, sentences: Sequence[Sequence[int]]) -> None:
-        self.sentences = sentences
-        lengths = np.fromiter(map(len, sentences), np.int64, len(sentences))
-        tokens = np.fromiter(chain.from_iterable(sentences), np.int64, int(lengths.sum()))
-        of_sentence = np.repeat(np.arange(len(sentences)), lengths)
-        entries, counts = np.unique(tokens * len(sentences) + of_sentence, return_counts=True)
-        self._sentence_of = entries % max(1, len(sentences))
-        """The sentence of each entry of the index; entries are sorted by their tokens."""
+    def __init__(self, sentences: Sequence[Sequence[int]], first: int) -> None:
+        self.first = first
+        """The number of its first sentence."""
+        self.size = len(sentences)
+        self.lengths = np.fromiter(map(len, sentences), np.int64, self.size)
+        tokens = np.fromiter(chain.from_iterable(sentences), np.int64, int(self.lengths.sum()))
+        self.num_tokens = len(tokens)
+        entries, self.counts = np.unique(
+            tokens * self.size + np.repeat(np.arange(self.size), self.lengths), return_counts=True
+        )
+        self.sentence_of = entries % max(1, self.size)
+        """The sentence of each entry; entries are sorted by their tokens."""
         vocabulary = np.arange(int(tokens.max(initial=-1)) + 2)
-        self._begin = np.searchsorted(entries, vocabulary * len(sentences))
+        self._begin = np.searchsorted(entries, vocabulary * self.size)
         """The first entry of each token."""
-        frequency = np.diff(self._begin)
-        inverse = np.log1p((len(sentences) - frequency + 0.5) / (frequency + 0.5))
-        length = lengths[self._sentence_of] / max(1.0, lengths.mean()) if len(sentences) else lengths
-        saturated = counts * (K1 + 1) / (counts + K1 * (1 - B + B * length))
-        self._weights = (np.repeat(inverse, frequency) * saturated).astype(np.float32)
 
-    def find(self, query: Sequence[int], number: int) -> list[int]:
-        """The sentences most related to a query, the most similar first; fewer if fewer share a token with it."""
-        known = [token for token in set(query) if token < len(self._begin) - 1]
-        entries: list[NDArray[np.int64]] = [np.arange(self._begin[token], self._begin[token + 1]) for token in known]
-        if not entries:
-            return []
-        found = np.concatenate(entries)
-        scores = np.bincount(self._sentence_of[found], self._weights[found], len(self.sentences))
+    def entries(self, token: int) -> NDArray[np.int64]:
+        """The entries of a token."""
+        if token >= len(self._begin) - 1:
+            return np.empty(0, np.int64)
+        return np.arange(self._begin[token], self._begin[token + 1])
+
+
+class RelatedSentences:
+    """An index of sentences, given as token ids, to which more can be added."""
+
+    def __init__(self, sentences: Sequence[Sequence[int]] = ()) -> None:
+        self.sentences: list[Sequence[int]] = []
+        self._parts: tuple[_Part, ...] = ()
+        self.add(sentences)
+
+    def add(self, sentences: Sequence[Sequence[int]]) -> None:
+        """Add sentences, whose numbers follow. One thread at a time may add, while others find."""
+        first = len(self.sentences)
+        self.sentences.extend(sentences)
+        parts = list(self._parts)
+        while parts and parts[-1].size <= len(self.sentences) - first:
+            first = parts.pop().first
+        self._parts = (*parts, _Part(self.sentences[first:], first))
+
+    def find(self, query: Sequence[int], number: int = NUM_CANDIDATES) -> dict[int, float]:
+        """The sentences most related to a query, the most similar first, with their similarity from 0 to 1.
+
+        That is twice the tokens in common, in order, divided by those of both. There are fewer sentences if fewer share
+        a token with the query.
+        """
+        scores = _bm25(query, self._parts)
         most = min(NUM_CANDIDATES, int((scores > 0).sum()))
         best = np.argpartition(-scores, most - 1)[:most] if most else np.empty(0, np.int64)
         similarity = {int(i): SequenceMatcher(None, query, self.sentences[i], autojunk=False).ratio() for i in best}
-        return sorted(similarity, key=lambda i: (-similarity[i], -scores[i], i))[:number]
+        nearest = sorted(similarity, key=lambda i: (-similarity[i], -scores[i], i))[:number]
+        return {i: similarity[i] for i in nearest}
+
+
+def _bm25(query: Sequence[int], parts: Sequence[_Part]) -> NDArray[np.float64]:
+    """The score of each sentence of all parts."""
+    number = sum(part.size for part in parts)
+    mean = max(1.0, sum(part.num_tokens for part in parts) / max(1, number))
+    entries = [[part.entries(token) for token in set(query)] for part in parts]
+    frequency = np.array([[len(each) for each in of_part] for of_part in entries], np.int64).reshape(len(parts), -1)
+    of_token = frequency.sum(axis=0)
+    inverse = np.log1p((number - of_token + 0.5) / (of_token + 0.5))
+    scores = []
+    for part, of_part, counted in zip(parts, entries, frequency, strict=True):
+        found = np.concatenate([np.empty(0, np.int64), *of_part])
+        sentence, count = part.sentence_of[found], part.counts[found]
+        saturated = count * (K1 + 1) / (count + K1 * (1 - B + B * (part.lengths[sentence] / mean)))
+        weights = (np.repeat(inverse, counted) * saturated).astype(np.float32)
+        scores.append(np.bincount(sentence, weights, part.size))
+    return np.concatenate([np.empty(0), *scores])

@@ -18,20 +18,21 @@ class SharedMemory:
     def __init__(self, path: Path) -> None:
         """Open the file, or create it. Raises DataError for a file that is not a memory, and StorageError."""
         TranslationMemory(path, ("", ""), create=True).close()
-        self._of = cache(lambda source, target: TranslationMemory(path, (source, target)))
+        self.of = cache(lambda source, target: TranslationMemory(path, (source, target)))
+        """The memory of two languages, given by their codes."""
 
     def suggest(self, source: str, target: str, text: str, translation: str, machine: str = "") -> None:
         """Add a translation of a text, which nobody has reviewed. `source` and `target`: language codes."""
-        self._of(source, target).add([(text, translation, machine)])
+        self.of(source, target).add([(text, translation, machine)])
 
     def translation(self, source: str, target: str, text: str) -> str | None:
         """The translation of exactly this text by a person, if it was approved or does not look wrong."""
-        unit = self._of(source, target).exact(text)
+        unit = self.of(source, target).exact(text)
         return unit.target if unit is not None and is_usable(unit, _GUARD) else None
 
     def matches(self, source: str, target: str, text: str) -> list[NearMatch]:
         """Translations by people of this text and of similar ones, the most similar first, without what looks wrong."""
-        memory = self._of(source, target)
+        memory = self.of(source, target)
         exact = memory.exact(text)
         found = [*([NearMatch(exact, 1.0)] if exact is not None else []), *memory.near(text)]
         return [match for match in found if is_usable(match.unit, _GUARD)]

@@ -152,6 +152,16 @@ class TranslationMemory:
         query = f"SELECT {_COLUMNS} FROM unit WHERE src_lang = ? AND tgt_lang = ? AND state IN ({marks}) ORDER BY id"
         yield from (_unit(row) for row in self._all(query, (*self.languages, *chosen)))
 
+    def added_after(self, id: int) -> list[Unit]:
+        """The units with greater ids, in any state: those that were added later."""
+        query = f"SELECT {_COLUMNS} FROM unit WHERE id > ? AND src_lang = ? AND tgt_lang = ? ORDER BY id"
+        return [_unit(row) for row in self._all(query, (id, *self.languages))]
+
+    def with_ids(self, ids: Sequence[int]) -> list[Unit]:
+        """The units with these ids, in any order."""
+        marks = ", ".join("?" * len(ids))
+        return [_unit(row) for row in self._all(f"SELECT {_COLUMNS} FROM unit WHERE id IN ({marks})", ids)]
+
     def exact(self, source: str) -> Unit | None:
         """The latest unit of a source that was not rejected; an approved one comes before a new one."""
         row = self._first(

@@ -47,8 +47,8 @@ class Combination:
     lm: Any = None
     """The run of a language model, for shallow fusion."""
     lm_weight: float = LM_WEIGHT
-    memory: Path | None = None
-    """A translation memory, in whose translations a translator looks its next tokens up."""
+    memory: Any = None
+    """A `TranslationMemory`, or the path of one that is not empty, in which a translator looks its next tokens up."""
 
     def __bool__(self) -> bool:
         return bool(self.others) or self.lm is not None or self.memory is not None

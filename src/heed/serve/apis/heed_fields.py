@@ -29,6 +29,7 @@ def model_card(model: ServedModel, max_tokens: int) -> schema.ModelCard:
         "name": model.name, "task": run.recipe.task, "kind": run.recipe.model.kind, "parameters": model.num_parameters,
         "source": model.directions[0].source if model.directions else None, "target": model.language,
         "directions": model.directions, "attends": model.attends,
+        "guided": any(direction.is_guided for direction in model.directions),
         "confidence": model.searches and model.translator.checks.confidence is not None,
         "report": model.has_report, "description": model.description,
         "decoding": options if model.searches else None,

@@ -210,6 +210,8 @@ class ModelCard(Answer):
     target: LanguageCard
     directions: list[DirectionCard]
     attends: bool
+    guided: bool
+    """Whether similar sentences of the translation memory guide its translations."""
     confidence: bool
     report: bool
     description: str

@@ -6,15 +6,17 @@ import hashlib
 import os
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from heed.core.errors import DataError, MissingInputError, UsageError
 from heed.core.own_files import open_own
 from heed.decoding.options import SearchOptions
 from heed.documents.translation import Step
 from heed.inference.translator import ModelTranslator
+from heed.memory.shared import SharedMemory
 from heed.report.description import model_sentence
 from heed.report.page import report_text
 from heed.run import WEIGHTS, Run
@@ -38,11 +40,14 @@ class Direction:
     target: Language
     tag: str = ""
     """The tag before each source; may be empty."""
+    is_guided: bool = False
+    """Whether a translation memory guides its searches, all of which are then PyTorch's."""
 
     @property
     def step(self) -> Step:
         """The direction as a step of a translation."""
-        return Step(self.model.name, self.translator, self.model.options, self.source.code, self.model.loaded.engine)
+        engine = None if self.is_guided else self.model.loaded.engine
+        return Step(self.model.name, self.translator, self.model.options, self.source.code, engine)
 
 
 @dataclass(frozen=True)
@@ -63,9 +68,7 @@ class Route:
     @property
     def codes(self) -> tuple[str, str]:
         """The codes of the first and the last language; empty if a run does not name them."""
-        ends = (self.path[0].source, self.path[-1].target) if self.path else (Language("und"), Language("und"))
-        source, target = (language.code if language.is_known else "" for language in ends)
-        return source, target
+        return codes_of(self.path[0].source, self.path[-1].target) if self.path else ("", "")
 
 
 @dataclass(eq=False)
@@ -161,7 +164,9 @@ class ServedModel:
 class Catalogue:
     """All models of a server."""
 
-    def __init__(self, models: Sequence[ServedModel]) -> None:
+    def __init__(self, models: Sequence[ServedModel], guide: SharedMemory | None = None) -> None:
+        """`guide`: the translation memory that guides the models that it can."""
+        self.guide = guide
         self.replace(models)
 
     def replace(self, models: Sequence[ServedModel]) -> None:
@@ -170,10 +175,10 @@ class Catalogue:
         self.directions = [direction for model in models for direction in model.directions]
 
     @staticmethod
-    def of_runs(loaded: Sequence[Predictor], names: Sequence[str] = ()) -> Catalogue:
+    def of_runs(loaded: Sequence[Predictor], names: Sequence[str] = (), guide: SharedMemory | None = None) -> Catalogue:
         """Runs and the names of their models, by default those of their folders."""
         names = names or names_of([each.run.folder for each in loaded])
-        return Catalogue([served(name, each) for name, each in zip(names, loaded, strict=True)])
+        return Catalogue([served(name, each, guide) for name, each in zip(names, loaded, strict=True)], guide)
 
     def able_to(self, *abilities: str) -> list[ServedModel]:
         """The models that have one of these abilities."""
@@ -259,30 +264,46 @@ def fingerprint_of(run: Path) -> str:
     return hashlib.sha256(head + str(size).encode()).hexdigest()[:8]
 
 
-def served(name: str, loaded: Predictor) -> ServedModel:
-    """A model with a direction for each pair of languages among its tags."""
+def can_be_guided(loaded: Predictor) -> bool:
+    """Whether a translation memory can guide its searches."""
+    return loaded.can("translate") and not loaded.can("derive")
+
+
+def served(name: str, loaded: Predictor, guide: SharedMemory | None = None) -> ServedModel:
+    """A model with a direction for each pair of languages among its tags, guided by a memory if it can be."""
     model = ServedModel(name, loaded)
     if not model.can("translate"):
         return model
     directions: dict[tuple[Language, Language], Direction] = {}
-    for run, translator in _translators(loaded):
-        pair = language_pair(run.predictor.languages)
-        directions.setdefault(pair, Direction(model, translator, *pair, run.predictor.source_tag))
+    for predictor in _predictors(loaded):
+        run, pair = predictor.run, language_pair(predictor.languages)
+        if pair in directions:
+            continue
+        is_guided = guide is not None and can_be_guided(loaded)
+        if guide is not None and is_guided:
+            combined = replace(loaded.combined, memory=guide.of(*codes_of(*pair)))
+            predictor = run.task_type.predictor(run, combined)
+        directions[pair] = Direction(model, predictor.translator, *pair, run.predictor.source_tag, is_guided)
     model.directions = tuple(directions.values())
     return model
 
 
-def _translators(loaded: Predictor) -> list[tuple[Run, ModelTranslator]]:
+def codes_of(source: Language, target: Language) -> tuple[str, str]:
+    """The codes of two languages; empty if a run does not name them."""
+    source_code, target_code = (language.code if language.is_known else "" for language in (source, target))
+    return source_code, target_code
+
+
+def _predictors(loaded: Predictor) -> list[Any]:
     """The run without a tag and with each of its tags. Raises UsageError if neither works."""
-    translators: list[tuple[Run, ModelTranslator]] = []
+    predictors: list[Any] = []
     refused: UsageError | None = None
     try:
-        translators.append((loaded.run, loaded.translator))
+        _ = loaded.translator
+        predictors.append(loaded)
     except UsageError as error:  # each of its sources needs a tag
         refused = error
-    for tag in loaded.run.recipe.data.tags:
-        run = loaded.run.with_tag(tag)
-        translators.append((run, run.predictor.translator))
-    if refused is not None and not translators:
+    predictors += [loaded.run.with_tag(tag).predictor for tag in loaded.run.recipe.data.tags]
+    if refused is not None and not predictors:
         raise refused
-    return translators
+    return predictors

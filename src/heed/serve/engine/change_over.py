@@ -68,7 +68,7 @@ class ChangeOver:
             folder = self._folders[old.name].resolve()
             if fingerprint_of(folder) == old.fingerprint and folder == old.run.folder:
                 return old
-            new = served(old.name, self._load(folder))
+            new = served(old.name, self._load(folder), self._catalogue.guide)
             _check_replaces(old, new)
             self._worker.call(new.warm_up).result()
         except HeedError as error:

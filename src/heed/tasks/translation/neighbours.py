@@ -2,16 +2,20 @@
 
 For each source, the translator reads the pairs whose sources share most with it, with their translations forced, and
 looks its next tokens up in what it has read (`heed.models.nearest_neighbours`). How far it trusts them is fitted to
-pairs of the memory that are read as if they were not in it: a memory that helps nothing is then hardly used.
+pairs of the memory that are read as if they were not in it, and to validation data, which may be of another kind: so
+the memory helps with what it is about, and leaves the rest alone.
+
+People may add to the memory, approve and reject while it is used; what they do counts from the next search on.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Hashable, Sequence
-from contextlib import closing
+from collections.abc import Callable, Hashable, Sequence
+from functools import lru_cache
 from pathlib import Path
-from typing import cast
+from threading import Lock
+from typing import NamedTuple, TypeVar, cast
 
 import torch
 from torch import Tensor
@@ -22,10 +26,18 @@ from heed.decoding.scoring import forced_pass, in_length_order
 from heed.inference.output_checks import Guard
 from heed.inference.sentences import MAX_CHARACTERS
 from heed.inference.translator import ModelTranslator
+from heed.memory.domain import Domain
 from heed.memory.related import RelatedSentences
 from heed.memory.review import is_usable
-from heed.memory.store import TranslationMemory
-from heed.models.nearest_neighbours import Interpolation, NearestNeighbours, Store, divided, fit
+from heed.memory.store import TranslationMemory, Unit
+from heed.models.nearest_neighbours import (
+    Interpolation,
+    NearestNeighbours,
+    Store,
+    Tokens,
+    fit,
+    looked_up,
+)
 from heed.nn.contract import Autoregressive
 from heed.text.vocabulary import BOS_ID, EOS_ID, PAD_ID
 
@@ -34,99 +46,178 @@ NUM_RELATED = 16
 MAX_REMEMBERED = 500_000
 """Positions of pairs whose features stay on the device: 256 MB with 128 features, 1 GB with 512."""
 NUM_FITTED = 100
-"""Pairs of the memory that the interpolation is fitted to."""
+"""Pairs of the memory, and of validation data, that the interpolation is fitted to."""
+VALIDATION_WEIGHT = 4
+"""How many times as much the validation data counts (docs/results/low-resource.md)."""
+_GUARD = Guard()
+_UNUSED = Interpolation(0.0, 1.0, 1.0, 0.0, 0.0)
+T = TypeVar("T")
+Usable = Callable[[Sequence[int]], Sequence[int]]
+"""Those of some pairs that may be used, in their order."""
 
 
-def read_memory(path: Path, languages: tuple[str, str]) -> list[tuple[str, str]]:
-    """The translations of a memory that were approved or do not look wrong. `languages`: empty ones if unknown.
+def open_memory(path: Path, languages: tuple[str, str]) -> TranslationMemory:
+    """A memory with translations that can be used. `languages`: empty ones if unknown.
 
-    Raises DataError if there are none, and what opening a memory raises.
+    Raises DataError if it has none, and what opening a memory raises.
     """
-    guard = Guard()
-    with closing(TranslationMemory(path, languages if all(languages) else None)) as memory:
-        pairs = [(unit.source, unit.target) for unit in memory.units("new", "approved") if is_usable(unit, guard)]
-        if not pairs:
-            direction = " to ".join(memory.languages)
-            raise DataError(f"{path}: it has no translation in {direction} that was approved or does not look wrong.")
-    return pairs
+    memory = TranslationMemory(path, languages if all(languages) else None)
+    if any(_is_readable((unit.source, unit.target)) and is_usable(unit, _GUARD) for unit in memory.units()):
+        return memory
+    memory.close()
+    direction = " to ".join(memory.languages)
+    raise DataError(
+        f"{path}: it has no translation in {direction} that was approved or does not look wrong, and has at most "
+        f"{MAX_CHARACTERS:,} characters."
+    )
 
 
-def with_memory(translator: ModelTranslator, pairs: Sequence[tuple[str, str]]) -> Autoregressive:
-    """The model of a translator with the help of these pairs. Raises DataError if none of them can be used."""
-    related = RelatedPairs(translator, pairs)
-    return cast(Autoregressive, NearestNeighbours(translator.model, related.stores, related.fitted()))
+def with_memory(
+    translator: ModelTranslator, memory: TranslationMemory, validation: Sequence[tuple[str, str]]
+) -> Autoregressive:
+    """The model of a translator with the help of a memory, which may have no translations yet.
+
+    `validation`: translations of another kind, which the memory must not spoil; there may be none.
+    """
+    return cast(Autoregressive, Guide(translator, memory, validation).model)
 
 
-class RelatedPairs:
-    """The pairs of a translation memory, of which a translator reads those that are related to a source."""
+class Guide:
+    """A translation memory as the stores of a translator that it helps. Several threads may search."""
 
-    def __init__(self, translator: ModelTranslator, pairs: Sequence[tuple[str, str]]) -> None:
-        """Raises DataError if no pair can be used; those that are too long to be read at once are left out."""
-        self.translator = translator
-        requests = translator.requests([source for source, _ in pairs], None)
-        usable = [n for n, each in enumerate(requests) if each.source and max(map(len, pairs[n])) <= MAX_CHARACTERS]
-        if not usable:
-            raise DataError("the translation memory has only empty or very long texts.")
-        self.sources = [requests[n].source for n in usable]
-        self.targets = [pairs[n][1] for n in usable]
-        self.index = RelatedSentences([self._without_tag(source) for source in self.sources])
-        [(keys, values)] = self._forced(translator.model, [0])
-        self._empty = Store(keys[:0], values[:0])
-        self._read: dict[int, tuple[Tensor, Tensor]] = {}
+    def __init__(
+        self, translator: ModelTranslator, memory: TranslationMemory, validation: Sequence[tuple[str, str]] = ()
+    ) -> None:
+        self.memory = memory
+        self.related = RelatedPairs(translator, validation)
+        self.model = NearestNeighbours(translator.model, self.stores, fit([]))
+        self._ids: list[int] = []
+        """The ids of the units, by the numbers of their pairs."""
+        self._num_pairs_when_fitted = 0
+        self._lock = Lock()
+        self._may_be_used = lru_cache(1 << 16)(lambda unit: is_usable(unit, _GUARD))
+        self._update()
 
     def stores(self, keys: Sequence[Hashable]) -> list[Store]:
         """The store of each source, whose key is its ids with their end."""
-        return self._stores([self._related(_ids_of(key), NUM_RELATED) for key in keys])
+        self._update()
+        return self.related.stores(keys, self.usable)
 
-    def fitted(self) -> Interpolation:
-        """The interpolation that makes some pairs most probable, each given the others and not its own source."""
-        return fit(*self.looked_up(self, _some(len(self.sources))))
+    def usable(self, pairs: Sequence[int]) -> list[int]:
+        """Those of some pairs that were approved or do not look wrong, by what the memory says now."""
+        units: dict[int, Unit] = {unit.id: unit for unit in self.memory.with_ids([self._ids[n] for n in pairs])}
+        return [n for n in pairs if (unit := units.get(self._ids[n])) is not None and self._may_be_used(unit)]
+
+    def known(self) -> list[tuple[Tokens, float]]:
+        """What `fit` takes: tokens of the memory and of validation data, looked up in pairs of other sources."""
+        related = self.related
+        ours = [related.pairs[n] for n in self.usable(_some(range(len(related.pairs)))) if related.pairs[n].source]
+        parts = ((ours, 1), (_some(related.validation), VALIDATION_WEIGHT))
+        return [(related.looked_up(pairs, self.usable), times) for pairs, times in parts if pairs]
+
+    def _update(self) -> None:
+        """Take what has been added to the memory; fit again when it has doubled."""
+        with self._lock:
+            units = self.memory.added_after(self._ids[-1] if self._ids else 0)
+            self._ids += [unit.id for unit in units]
+            self.related.add(self.related.encoded([(unit.source, unit.target) for unit in units]))
+            if units and len(self._ids) >= 2 * self._num_pairs_when_fitted:
+                self._num_pairs_when_fitted = len(self._ids)
+                self.model.head.interpolation = fit(self.known())
+
+
+class Pair(NamedTuple):
+    """A translation; one that is empty, or too long to be read at once, has no ids."""
+
+    source: tuple[int, ...]
+    """The ids of the source, with its tag."""
+    target: str
+
+
+class RelatedPairs:
+    """Translations, numbered as they are added, of which a translator reads those that are related to a source."""
+
+    def __init__(self, translator: ModelTranslator, validation: Sequence[tuple[str, str]] = ()) -> None:
+        """`validation`: translations that may be of another kind, from which the domain of the others differs."""
+        self.translator = translator
+        self.pairs: list[Pair] = []
+        self.validation = [pair for pair in self.encoded(validation) if pair.source]
+        self._index = RelatedSentences()
+        self._domain = Domain()
+        self._domain.add(1, [self._without_tag(pair.source) for pair in self.validation])
+        [(keys, values)] = self._forced(translator.model, [Pair((), "")])
+        self._empty = Store(keys[:0], values[:0], keys[:0, :2].float())
+        self._read: dict[int, tuple[Tensor, Tensor]] = {}
+
+    def encoded(self, pairs: Sequence[tuple[str, str]]) -> list[Pair]:
+        """The pairs, to be looked up or added."""
+        requests = self.translator.requests([source for source, _ in pairs], None)
+        return [
+            Pair(request.source if _is_readable(pair) else (), pair[1])
+            for pair, request in zip(pairs, requests, strict=True)
+        ]
+
+    def add(self, pairs: Sequence[Pair]) -> None:
+        """Add pairs. One thread at a time may add, while others look up."""
+        self.pairs += pairs
+        sources = [self._without_tag(pair.source) for pair in pairs]
+        self._domain.add(0, sources)
+        self._index.add(sources)
+
+    def stores(self, keys: Sequence[Hashable], usable: Usable = list) -> list[Store]:
+        """The store of each source, whose key is its ids with their end."""
+        return self._stores([_ids_of(key) for key in keys], usable)
 
     @torch.no_grad()
-    def looked_up(self, pairs: RelatedPairs, numbers: Sequence[int]) -> tuple[Tensor, Tensor, Tensor]:
-        """What `fit` takes: the tokens of some pairs, which may be these pairs, looked up in pairs of other sources."""
+    def looked_up(self, pairs: Sequence[Pair], usable: Usable = list) -> Tokens:
+        """The tokens of pairs, each looked up as if its source were neither in these pairs nor in validation data."""
 
-        def others(keys: Sequence[Hashable]) -> list[Store]:
-            return self._stores([self._others(_ids_of(key)) for key in keys])
+        def stores(keys: Sequence[Hashable]) -> list[Store]:
+            return self._stores([_ids_of(key) for key in keys], usable, are_known=True)
 
-        model = NearestNeighbours(self.translator.model, others, Interpolation(0.0, 1.0, 1.0))
-        parts = pairs._forced(cast(Autoregressive, model), numbers)
-        features, tokens = (torch.cat(each).clone() for each in zip(*parts, strict=True))
-        own, distances, values = divided(features)
-        log_prob = self.translator.model.head.log_prob(own.to(self._empty.keys.dtype), tokens)
-        return log_prob.cpu(), distances.cpu(), (values == tokens[:, None]).cpu()
-
-    def _related(self, source: tuple[int, ...], number: int) -> list[int]:
-        return self.index.find(self._without_tag(source), number)
+        own = self.translator.model
+        model = cast(Autoregressive, NearestNeighbours(own, stores, _UNUSED))
+        features, tokens = (torch.cat(each).clone() for each in zip(*self._forced(model, pairs), strict=True))
+        return Tokens(*(each.cpu() for each in looked_up(own.head, features, tokens, self._empty.keys.dtype)))
 
     def _without_tag(self, source: tuple[int, ...]) -> tuple[int, ...]:
         """A source without its tag, which all sources share."""
         return source[len(self.translator.before_source) :]
 
-    def _others(self, source: tuple[int, ...]) -> list[int]:
-        """The pairs related to a source, without those of this source."""
-        found = self._related(source, 2 * NUM_RELATED)
-        return [n for n in found if self.sources[n] != source][:NUM_RELATED]
+    def _related(self, source: tuple[int, ...], usable: Usable, is_known: bool) -> dict[int, float]:
+        """The usable pairs that are most related to a source, and not its own if it is known, with their similarity."""
+        found = self._index.find(self._without_tag(source))
+        others = [n for n in found if not is_known or self.pairs[n].source != source]
+        return {n: found[n] for n in usable(others)[:NUM_RELATED]}
 
-    def _stores(self, related: Sequence[Sequence[int]]) -> list[Store]:
-        """The stores of some pairs for each source. A pair is read once, and again when it has been forgotten.
+    def _stores(self, sources: Sequence[tuple[int, ...]], usable: Usable, are_known: bool = False) -> list[Store]:
+        """The stores of sources. A pair is read once, and again when it has been forgotten.
 
         Several threads may call this: what one forgets, another still has, and two may read the same pair.
         """
+        related = [self._related(source, usable, are_known) for source in sources]
         read = self._read
         if sum(len(values) for _, values in list(read.values())) > MAX_REMEMBERED:
             read = self._read = {}
         new = sorted({n for of_source in related for n in of_source if n not in read})
-        read.update(zip(new, self._forced(self.translator.model, new), strict=True))
-        return [Store(*map(torch.cat, zip(self._empty, *(read[n] for n in each), strict=True))) for each in related]
+        read.update(zip(new, self._forced(self.translator.model, [self.pairs[n] for n in new]), strict=True))
+        stores = []
+        for source, of_source in zip(sources, related, strict=True):
+            domain = self._domain.log_ratio(self._without_tag(source), are_known)
+            parts = [
+                (*read[n], self._empty.evidence.new_tensor([[similarity, domain]]).expand(len(read[n][1]), 2))
+                for n, similarity in of_source.items()
+            ]
+            stores.append(Store(*map(torch.cat, zip(self._empty, *parts, strict=True))))
+        return stores
 
-    def _forced(self, model: Autoregressive, numbers: Sequence[int]) -> list[tuple[Tensor, Tensor]]:
-        """For each pair, the features of the model at each position of its target, and the tokens that follow."""
-        targets = [self.translator.encoded(None, self.targets[n])[1] for n in numbers]
-        lengths = [max(len(self.sources[n]), len(target)) + 1 for n, target in zip(numbers, targets, strict=True)]
+    def _forced(self, model: Autoregressive, pairs: Sequence[Pair]) -> list[tuple[Tensor, Tensor]]:
+        """The features of the model at each position of the target of each pair, and the tokens that follow."""
+        targets = [self.translator.encoded(None, pair.target)[1] for pair in pairs]
+        lengths = [max(len(pair.source), len(target)) + 1 for pair, target in zip(pairs, targets, strict=True)]
 
         def read(some: Sequence[int]) -> list[tuple[Tensor, Tensor]]:
-            sources = [self.sources[numbers[i]] for i in some]
+            sources = [pairs[i].source for i in some]
             batch = collate(sources, [targets[i] for i in some], some, BOS_ID, EOS_ID, PAD_ID)
             batch = batch.to(self.translator.device)
             features = forced_pass(model, batch.source, batch.tgt_in)
@@ -135,7 +226,12 @@ class RelatedPairs:
                 for of_row, tokens, mask in zip(features, batch.tgt_out, batch.tgt_mask, strict=True)
             ]
 
-        return in_length_order(lengths, numbers, read)
+        return in_length_order(lengths, range(len(pairs)), read)
+
+
+def _is_readable(pair: tuple[str, str]) -> bool:
+    """Whether both texts have words, and are short enough to be read at once."""
+    return all(text.strip() and len(text) <= MAX_CHARACTERS for text in pair)
 
 
 def _ids_of(key: Hashable) -> tuple[int, ...]:
@@ -143,6 +239,6 @@ def _ids_of(key: Hashable) -> tuple[int, ...]:
     return cast(tuple[int, ...], key)[:-1]
 
 
-def _some(number: int) -> list[int]:
+def _some(pairs: Sequence[T]) -> list[T]:
     """The pairs, of as many, that the interpolation is fitted to."""
-    return random.Random(1).sample(range(number), min(NUM_FITTED, number))
+    return random.Random(1).sample(pairs, min(NUM_FITTED, len(pairs)))

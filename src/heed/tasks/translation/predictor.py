@@ -12,6 +12,7 @@ import torch
 
 from heed.core.environment import num_cpus
 from heed.core.errors import DataError, UsageError
+from heed.data.validation import VALID, read_valid
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import Request, SearchOptions
 from heed.decoding.scoring import TokenScores
@@ -37,7 +38,7 @@ from heed.tasks.translation.corrections import Lesson, split
 from heed.tasks.translation.data import TranslationData
 from heed.tasks.translation.distillation import Distillation
 from heed.tasks.translation.improving import Improvement, Tools, Train
-from heed.tasks.translation.neighbours import read_memory, with_memory
+from heed.tasks.translation.neighbours import open_memory, with_memory
 from heed.tasks.translation.report import analyse
 from heed.tasks.translation.translating import Translating
 from heed.text.tokenizers import Tokenizer
@@ -290,8 +291,16 @@ class TranslationPredictor(Translating, Predictor):
 
         if self.combined.memory is None:
             return translator_of(model)
-        pairs = read_memory(self.combined.memory, self.languages)
-        return translator_of(with_memory(translator_of(model), pairs))
+        memory = self.combined.memory
+        if isinstance(memory, Path):
+            memory = open_memory(memory, self.languages)
+        return translator_of(with_memory(translator_of(model), memory, self._validation))
+
+    @property
+    def _validation(self) -> list[tuple[str, str]]:
+        """Validation pairs of this direction; empty if there are none, or if they were removed."""
+        has_pairs = self.run.files.has(VALID) and self.source_tag == self.data.tag_of_validation
+        return [(row[0], row[1]) for row in read_valid(self.run.folder)] if has_pairs else []
 
     def _require_matching(self) -> None:
         if self.combined and any(map(_derives, (self.run, *self.combined.others))):
