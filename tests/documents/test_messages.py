@@ -68,6 +68,25 @@ def test_a_catalogue_gets_its_missing_translations_and_no_other_byte_changes() -
     assert windows == expected.replace("\n", "\r\n")
 
 
+def test_only_the_header_gets_the_language_and_the_charset() -> None:
+    fields = '"Language: \\n"\n"Content-Type: text/plain; charset=ASCII\\n"\n'
+    message = f'\nmsgid ""\n{fields}msgstr ""\n"x"\n'
+    header = f'msgid ""\nmsgstr ""\n{fields}'
+    new = '\nmsgid "a dog"\nmsgstr ""\n'
+    done = translated("a.po", header + message + new, lambda text: f"ä {text}").decode()
+    expected = header.replace("Language: ", "Language: de").replace("ASCII", "UTF-8") + message
+    assert done == expected + new.replace('msgstr ""', 'msgstr "ä a dog"')
+    assert translated("a.po", expected).decode() == expected
+
+
+def test_the_mark_of_an_obsolete_entry_is_not_that_of_the_next_one() -> None:
+    text = (
+        HEADER.replace("Language: ", "Language: de")
+        + '\n#, fuzzy\n#~ msgid "x"\n#~ msgstr "y"\nmsgid "a"\nmsgstr "b"\n'
+    )
+    assert translated("a.po", text).decode() == text
+
+
 def test_polib_reads_the_same_catalogue() -> None:
     polib = pytest.importorskip("polib", reason="polib, another reader of PO files, is not installed")
     before, after = polib.pofile(CATALOGUE), polib.pofile(translated("a.po", CATALOGUE).decode())
