@@ -87,6 +87,21 @@ def test_the_mark_of_an_obsolete_entry_is_not_that_of_the_next_one() -> None:
     assert translated("a.po", text).decode() == text
 
 
+@pytest.mark.parametrize(
+    ("text", "sentences"),
+    [
+        ("One line<br>two lines<br/>three <BR /> four", ["One line", "two lines", "three", "four"]),
+        ("<p>One <b>word</b></p><ul><li>Two</li></ul>", ["One word", "Two"]),
+        ("<b>One<br>two</b> three", ["One", "two three"]),
+    ],
+)
+def test_tags_of_lines_and_blocks_separate_texts_in_messages(text: str, sentences: list[str]) -> None:
+    catalogue = json.dumps({"a": text})
+    assert given("a.json", catalogue) == sentences
+    done = translated("a.json", catalogue).decode()
+    assert done.upper() == catalogue.upper() and "<b" in done.lower()
+
+
 def test_polib_reads_the_same_catalogue() -> None:
     polib = pytest.importorskip("polib", reason="polib, another reader of PO files, is not installed")
     before, after = polib.pofile(CATALOGUE), polib.pofile(translated("a.po", CATALOGUE).decode())
