@@ -156,6 +156,25 @@ def test_what_word_computes_is_kept_whole_as_one_tag(name: str) -> None:
     assert translated("a.docx", alone) == alone
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        f"<w:p>{run('A well')}<w:r><w:noBreakHyphen/></w:r>{run('known dog')}</w:p>",
+        f"<w:p>{run('A well', BOLD)}<w:r><w:rPr>{BOLD}</w:rPr><w:noBreakHyphen/><w:t>known</w:t></w:r>"
+        f"{run(' dog')}</w:p>",
+        "<w:p><w:r><w:t>A well</w:t><w:noBreakHyphen/><w:t>known dog</w:t></w:r></w:p>",
+    ],
+    ids=["a run of its own", "before a text", "in a run"],
+)
+def test_a_hyphen_that_does_not_break_is_in_its_word(body: str) -> None:
+    assert given("a.docx", word(body)) == ["A well-known dog"]
+    done = part(translated("a.docx", word(body)))
+    assert ElementTree.fromstring(done) is not None
+    assert "".join(re.findall(r"<w:t[^>]*>([^<]*)<", done)) == "A WELL-KNOWN DOG" and "noBreakHyphen" not in done
+    dash = "<w:p><w:r><w:t>5</w:t><w:noBreakHyphen/><w:t>10</w:t></w:r></w:p>"
+    assert dash in part(translated("a.docx", word(dash)))
+
+
 def test_links_in_a_table_of_contents_are_translated_and_their_numbers_of_pages_stay() -> None:
     entry = LINK.format(run("A {}") + "<w:r><w:tab/></w:r>" + PAGE.format(run("left alone")))
     head = f"<w:p><w:pPr/>{BEGIN}{code('TOC o')}{SEPARATE}"
