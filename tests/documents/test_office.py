@@ -313,6 +313,20 @@ def test_workbooks_keep_numbers_formulas_dates_and_what_they_refer_to() -> None:
     assert part(done, "xl/worksheets/sheet1.xml") == sheet.replace("Inline text", "INLINE TEXT")
 
 
+def test_readings_of_a_japanese_cell_stay_behind_its_text() -> None:
+    sheet = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
+    reading = '<rPh sb="0" eb="1"><t>いぬ</t></rPh><phoneticPr fontId="1"/>'
+    cells = f"<si><t>犬</t>{reading}</si><si><r><t>犬</t></r><r><rPr><b/></rPr><t>と</t></r>{reading}</si>"
+    kept = f"<si><t>1</t>{reading}</si>"
+    data = zipped(
+        {"xl/workbook.xml": f"<workbook {sheet}/>", "xl/sharedStrings.xml": f"<sst {sheet}>{cells}{kept}</sst>"}
+    )
+    assert given("a.xlsx", data) == ["犬", "犬と"]
+    done = part(translated("a.xlsx", data, lambda text: "A dog."), "xl/sharedStrings.xml")
+    assert done.startswith(f"<sst {sheet}><si><t>A dog.</t>{reading}</si><si><r>")
+    assert done.endswith(f"</r>{reading}</si>{kept}</sst>") and done.count("<rPh") == 3
+
+
 def test_cells_that_formulas_match_or_search_stay_in_a_workbook_of_openpyxl() -> None:
     openpyxl = pytest.importorskip("openpyxl", reason="openpyxl is not installed")
     cells = [

@@ -39,7 +39,20 @@ _FORMATS = frozenset(("w:rPr", "a:rPr", "s:rPr"))
 _TEXTS = frozenset(("w:t", "a:t", "s:t"))
 _PAIRS = frozenset(("w:hyperlink", "w:ins", "w:moveTo", "w:smartTag", "w:fldSimple", "w:dir", "w:bdo", "w:sdtContent"))
 _BREAKS = frozenset(
-    ("w:br", "w:cr", "w:tab", "w:ptab", "a:br", "w:pPr", "a:pPr", "a:endParaRPr", "w:drawing", "w:pict")
+    (
+        "w:br",
+        "w:cr",
+        "w:tab",
+        "w:ptab",
+        "a:br",
+        "w:pPr",
+        "a:pPr",
+        "a:endParaRPr",
+        "w:drawing",
+        "w:pict",
+        "s:rPh",
+        "s:phoneticPr",
+    )
 )
 """What separates two texts, or is not among them."""
 _HYPHEN = "w:noBreakHyphen"
