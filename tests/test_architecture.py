@@ -268,7 +268,9 @@ OPENERS = {
     },
     "heed.export.bert_tokenizer": {"read_text": "another program's folder", "write_text": "the same"},
     "heed.export.argos": {"atomic_write": "a file for another program", "read_bytes": "the same"},
-    "heed.export.formats": {"atomic_write": "findings and a card in another program's folder"},
+    "heed.export.formats": {
+        "atomic_write": "findings and a card in another program's folder", "open": "a file for another program",
+    },
     "heed.export.programs": {"read_text": "another program's folder"},
     "heed.export.gpt2": {
         "read_text": "another program's folder", "load_file": "the same", "save_file": "the same",

@@ -120,6 +120,25 @@ def test_a_gpt2_that_reads_text_differently_is_an_error(tmp_path: Path, changes:
     assert (result.code, "normalises or splits text differently" in result.err) == (65, True)
 
 
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"vocab": {"more": 5000}}, "the model has 281 pieces, but its tokenizer has the id 5,000"),
+        ({"merges": ["zz qq"]}, "the tokenizers library cannot read it"),
+    ],
+    ids=["of another model", "damaged"],
+)
+def test_a_gpt2_with_another_tokenizer_is_an_error(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
+    foreign_gpt2(tmp_path / "gpt2")
+    path = tmp_path / "gpt2" / "tokenizer.json"
+    document = json.loads(path.read_text(encoding="utf-8"))
+    document["model"]["vocab"] |= changes.get("vocab", {})
+    document["model"]["merges"] = changes.get("merges", document["model"]["merges"])
+    path.write_text(json.dumps(document), encoding="utf-8")
+    result = call("import", tmp_path / "gpt2", "--out", tmp_path / "run")
+    assert (result.code, message in result.err) == (65, True), result.err
+
+
 def test_a_foreign_gpt2_has_the_same_probabilities_here(tmp_path: Path) -> None:
     theirs = foreign_gpt2(tmp_path / "gpt2")
     result = call("import", tmp_path / "gpt2", "--out", tmp_path / "run")

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 from command import call
+from safetensors.torch import load_file, save_file
 from toy import WORDS, unchecked_shapes, write_lines
 from transformers import AutoTokenizer, BertConfig, BertForMaskedLM, BertTokenizer
 
@@ -83,6 +84,7 @@ def test_what_bert_lacks_is_refused_with_the_reason(ours: Path, tmp_path: Path) 
     [
         ("config.json", {"hidden_act": "gelu_new"}, "hidden_act is 'gelu_new', but heed supports only"),
         ("config.json", {"position_embedding_type": "relative_key"}, "position_embedding_type is 'relative_key'"),
+        ("config.json", {"heed": {"max_tokens": 0}}, "the value of 'heed' is invalid"),
         ("config.json", {"num_hidden_layers": 3}, "has no weight 'bert.encoder.layer.2."),
         ("config.json", {"vocab_size": 7}, "the model has 7 pieces, but its tokenizer has"),
         ("tokenizer.json", {"model": {"type": "WordPiece"}}, "tokenizer.json: the tokenizers library cannot read it"),
@@ -145,6 +147,21 @@ def test_a_bert_with_wordpiece_reads_raw_text_as_transformers_does(as_json: bool
     ours_in_theirs = [names.index(piece) for piece in PIECES]
     torch.testing.assert_close(found[source.mask][:, ours_in_theirs], logits[source.mask], rtol=1e-5, atol=1e-5)
     assert run.recipe.tokenizer.kind == "wordpiece" and run.recipe.tokenizer.uncased
+
+
+def test_the_first_names_of_layer_normalisation_are_read(ours: Path, tmp_path: Path) -> None:
+    assert call("export", ours, "--to", "bert", "--out", tmp_path / "bert").code == 0
+    path = tmp_path / "bert" / "model.safetensors"
+    older = {
+        name.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta"): weight
+        for name, weight in load_file(path).items()
+    }
+    assert sum(name.endswith(("gamma", "beta")) for name in older) == 12
+    save_file(older, path)
+    result = call("import", tmp_path / "bert", "--out", tmp_path / "run")
+    assert result.code == 0, result.err
+    weights = Run(ours).weights()
+    assert all(weight.equal(weights[name]) for name, weight in Run(tmp_path / "run").weights().items())
 
 
 def test_a_model_of_wordpieces_is_exported_with_its_vocabulary_and_imported_as_it_was(tmp_path: Path) -> None:

@@ -207,7 +207,8 @@ def test_an_imported_model_is_trained_further_translated_and_inspected(
 def test_an_exported_model_and_its_tokenizers_equal_heeds_in_transformers(
     tmp_path: Path, changes: dict[str, Any]
 ) -> None:
-    run = with_weights(prepared(tmp_path, **{**POST, **changes}))
+    languages = {"data__src_lang": "aa", "data__tgt_lang": "bb"}
+    run = with_weights(prepared(tmp_path, **{**POST, **languages, **changes}))
     export_marian(run, tmp_path / "marian")
     theirs, tokenizer = MarianMTModel.from_pretrained(tmp_path / "marian").eval(), tokenizer_of(tmp_path / "marian")
     src, tgt = run.tokenizers["src"], run.tokenizers["tgt"]
@@ -229,6 +230,7 @@ def test_an_exported_model_and_its_tokenizers_equal_heeds_in_transformers(
         assert all(tensor.equal(again.weights()[name]) for name, tensor in weights.items())
         assert set(again.weights()) - set(weights) <= {"head.bias"}
     assert again.recipe.data.normaliser == run.recipe.data.normaliser
+    assert again.predictor.languages == run.predictor.languages == ("aa", "bb")
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,10 @@ import importlib
 import json
 import sys
 from importlib.util import find_spec
+from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 from zipfile import ZipFile
 
 import numpy as np
@@ -186,6 +187,39 @@ def test_every_format_is_for_other_kinds_of_runs_refused_with_the_reason(bigram:
         with pytest.raises(UsageError, match=r"only|requires|cannot|is of kind|does not have models"):
             formats.export(Run(bigram), tmp_path / to, to)
         assert not (tmp_path / to).exists()
+
+
+def test_a_model_that_reads_text_from_its_end_is_not_exported(bigram: Path, tmp_path: Path) -> None:
+    text, out = bigram.parent / "text", tmp_path / "run"
+    keys = ("--model.kind=bigram", "--data.backward=true", "--quiet")
+    assert call("train", "--text", text, "--out", out, *keys).code == 0
+    result = call("export", out, "--to", "arpa", "--out", tmp_path / "bigram.arpa")
+    assert result.code == 2 and "reads text from its end (data.backward)" in result.err
+    assert not (tmp_path / "bigram.arpa").exists()
+
+
+def test_an_interrupted_export_leaves_the_earlier_file(
+    bigram: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    (tmp_path / "bigram.arpa").write_text("before")
+    monkeypatch.setattr(formats, "_findings", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        formats.export(Run(bigram), tmp_path / "bigram.arpa", "arpa")
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["before"]
+
+
+@pytest.mark.parametrize("number", [3, 200, 399, 1000])
+def test_lines_are_evenly_spaced_in_the_validation_data(
+    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(verification, "read_valid", lambda folder: [(at, at) for at in range(number)])
+    rows, _ = verification.validation_rows(cast(Run, SimpleNamespace(folder=tmp_path)))
+    places = [int(row[0]) for row in rows]
+    assert len(places) == min(number, 200) and places[0] == 0 and number - places[-1] <= number // 200 + 1
+    assert len({after - before for before, after in pairwise(places)}) <= 2
 
 
 def test_n_grams_are_compared_with_kenlm(bigram: Path, tmp_path: Path) -> None:

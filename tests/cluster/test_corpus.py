@@ -213,6 +213,18 @@ def test_a_file_that_two_patterns_match_is_read_once(tmp_path: Path) -> None:
         assert [file.path.name for file in input_files(given, None, quiet=True)[0]] == ["a.txt"]
 
 
+@pytest.mark.parametrize("pattern", ["*.txt", "./*.txt", "../*/a.txt"])
+def test_a_pattern_is_one_in_a_folder_with_brackets_in_its_name(
+    pattern: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "corpus [2024]"
+    folder.mkdir()
+    (folder / "a.txt").write_text("a dog\n")
+    monkeypatch.chdir(folder)
+    [file], _ = input_files([pattern], None, quiet=True)
+    assert file.path.is_absolute() and file.path.resolve() == folder / "a.txt"
+
+
 def test_a_part_reads_no_further_than_its_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write_table(tmp_path / "a.parquet", 1000, text=[str(number) for number in range(1000)])
     sizes: list[int] = []

@@ -15,12 +15,13 @@ from toy import unchecked_shapes
 pytest.importorskip("constriction", reason="constriction is not installed")
 
 import heed
-from heed.compress import container
+from heed.compress import codec, container
 from heed.compress.codec import compress, decompress
-from heed.core.errors import DataError
+from heed.core.errors import DataError, UsageError
 from heed.tasks.predictor import Predictor
 
-RUNS = {"characters": CHARACTERS, "words": WORDS_OF_STREAM, "bytes": BYTES_OF_LINES}
+PIECES_OF_LINES = {"data.text_as": "lines", "tokenizer.kind": "wordpiece", "tokenizer.vocab_size": 60}
+RUNS = {"characters": CHARACTERS, "words": WORDS_OF_STREAM, "bytes": BYTES_OF_LINES, "pieces": PIECES_OF_LINES}
 
 
 @pytest.fixture(scope="module")
@@ -162,3 +163,18 @@ def test_a_header_of_another_kind_of_model_is_an_error(predictors: dict[str, Pre
         decompress(predictors["bytes"], rewritten(blob, lengths=(3,)))
     with pytest.raises(DataError, match="more tokens than its text can have"):
         decompress(predictors["bytes"], rewritten(blob, num_lines=10**12))
+
+
+@pytest.mark.parametrize("rows", [0, codec.MAX_ROWS + 1])
+def test_more_parts_than_a_header_can_list_are_refused(rows: int, predictors: dict[str, Predictor]) -> None:
+    with pytest.raises(UsageError, match=r"a text is coded in 1 to 16,384 parts"):
+        compress(predictors["characters"], TEXT, rows)
+    most = container.unpack(compress(predictors["characters"], TEXT).blob)[0].model_copy(
+        update={"rows": codec.MAX_ROWS, "lengths": (10**9,) * codec.MAX_ROWS}
+    )
+    assert container.unpack(container.pack(most, b""))[0] == most
+
+
+def test_a_text_of_short_lines_may_have_more_tokens_than_bytes(predictors: dict[str, Predictor]) -> None:
+    for data in (b"a\n" * 40, b"t", b"t\n"):
+        assert decompress(predictors["pieces"], compress(predictors["pieces"], data).blob) == data

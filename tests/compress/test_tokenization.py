@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -37,6 +38,12 @@ CASES = {
     "words, newline, spaces": Case(LosslessTokenizer(Word(["the", "dog", "a", "\n"]), "newline", may_frame=True), 2),
     "characters, newline, spaces": Case(
         LosslessTokenizer(Character(list("adeghost\n .")), "newline", may_frame=True), 2
+    ),
+    "wordpiece, lines": Case(
+        LosslessTokenizer(train_tokenizer(TokenizerConfig(kind="wordpiece", vocab_size=40), LINES), None)
+    ),
+    "wordpiece, eos, framed": Case(
+        LosslessTokenizer(train_tokenizer(TokenizerConfig(kind="wordpiece", vocab_size=40), LINES), "eos", True), 2
     ),
     "pairs, lines": Case(LosslessTokenizer(CharBigram(["the", "do@@", "g", "ca@@", "t"]), None)),
 }
@@ -107,3 +114,16 @@ def test_parts_have_nearly_equal_numbers_of_tokens() -> None:
     pieces, _ = tokenizer.encode(b"12345\n" * 10, 3)
     assert [len(piece) for piece in pieces] == [24, 18, 18]
     assert len(tokenizer.encode(b"one line", 5)[0]) == 1
+
+
+@pytest.mark.parametrize("kind", ["wordpiece", "sentencepiece"])
+@pytest.mark.parametrize("line_end", [None, "eos", "none"])
+def test_tokens_that_begin_with_a_space_stand_for_a_line_without_one(kind: Any, line_end: Any) -> None:
+    if kind == "sentencepiece":
+        pytest.importorskip("sentencepiece", reason="sentencepiece is not installed")
+    trained = train_tokenizer(TokenizerConfig(kind=kind, vocab_size=300, min_frequency=1), LINES)
+    tokenizer = LosslessTokenizer(trained, line_end)
+    data = b"the dog\nthe cat sees\n"
+    pieces, layout = tokenizer.encode(data)
+    assert layout.spaced and tokenizer.decode(pieces, layout) == data
+    assert {item.literal for piece in pieces for item in piece if item.token == LITERAL} <= {b"\n"}

@@ -168,6 +168,15 @@ def test_subtitles_keep_speakers_apart_and_need_no_empty_line_between_them() -> 
     ).replace("one\n- two", "ONE -\nTWO")
 
 
+def test_a_subtitle_goes_on_behind_an_empty_line_but_a_note_of_webvtt_does_not() -> None:
+    times = "00:00:01.000 --> 00:00:02.000"
+    text = f"1\n{times}\none\n\ntwo\nthree\n\n\n2\n{times}\n\nfour\n"
+    done = "one\n\ntwo\nthree", "\n\nfour\n"
+    assert translated("a.srt", text).decode() == text.replace(done[0], done[0].upper()).replace(done[1], "\n\nFOUR\n")
+    notes = f"WEBVTT\n\n{times}\none\n\nNOTE two\nthree\n"
+    assert translated("a.vtt", notes).decode() == notes.replace("one", "ONE")
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

@@ -240,6 +240,11 @@ def test_twice_as_much_html_takes_twice_as_many_steps(repeated: str, tail: str) 
     assert calls_of(repeated * 600 + tail * 2) <= 2.1 * calls_of(repeated * 300 + tail) + 100
 
 
+def test_twice_as_many_nested_elements_take_twice_as_many_steps() -> None:
+    once, twice = (calls_of("<b>" * number + "a" + "</b>" * number) for number in (300, 600))
+    assert twice <= 2.1 * once + 100
+
+
 @pytest.mark.parametrize("repeated", NASTY)
 @pytest.mark.parametrize("tail", ["", '<a x=">"'], ids=["open", "quoted"])
 def test_long_markup_takes_linear_time(repeated: str, tail: str) -> None:

@@ -83,6 +83,26 @@ def test_a_line_break_goes_with_its_word_and_begins_no_block() -> None:
     assert translated("a.md", "a one\nb 2. c\n", lambda text: text.replace("b 2.", "2. b")).decode() == "a one 2. b c\n"
 
 
+@pytest.mark.parametrize(
+    ("output", "written"),
+    [
+        ("- x", "\\- x"), ("# x - y", "\\# x - y"), ("12. x", "12\\. x"), ("3) x", "3\\) x"), ("> x", "\\> x"),
+        (">x", "\\>x"), ("-x - y", "-x - y"), ("1.5 x", "1.5 x"),
+    ],
+)  # fmt: skip
+def test_a_paragraph_stays_one_whatever_it_begins_with(output: str, written: str) -> None:
+    text = "A dog\n\n> A dog\n\n| A dog |\n|---|\n"
+    expected = f"{written}\n\n> {written}\n\n| {output} |\n|---|\n"
+    assert translated("a.md", text, lambda text: output).decode() == expected
+
+
+def test_tags_of_line_breaks_separate_texts() -> None:
+    text = "One line<br>**two\nlines<br/>three** lines\n\n| a<br />b | <ul><li>c</li><li>d</li></ul> |\n|---|---|\n"
+    assert given("a.md", text) == ["One line", "two lines", "three lines", "a", "b", "c", "d"]
+    done = translated("a.md", text).decode()
+    assert done.lower() == text.lower() and done.startswith("ONE LINE<br>**TWO\nLINES<br/>THREE** LINES\n\n| A<br />B")
+
+
 def test_marks_that_a_model_makes_up_are_text() -> None:
     assert translated("a.md", "a dog\n", lambda text: "*a* [d]og <b> x_y").decode() == "\\*a\\* \\[d]og \\<b> x\\_y\n"
 

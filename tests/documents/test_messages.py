@@ -68,6 +68,40 @@ def test_a_catalogue_gets_its_missing_translations_and_no_other_byte_changes() -
     assert windows == expected.replace("\n", "\r\n")
 
 
+def test_only_the_header_gets_the_language_and_the_charset() -> None:
+    fields = '"Language: \\n"\n"Content-Type: text/plain; charset=ASCII\\n"\n'
+    message = f'\nmsgid ""\n{fields}msgstr ""\n"x"\n'
+    header = f'msgid ""\nmsgstr ""\n{fields}'
+    new = '\nmsgid "a dog"\nmsgstr ""\n'
+    done = translated("a.po", header + message + new, lambda text: f"ä {text}").decode()
+    expected = header.replace("Language: ", "Language: de").replace("ASCII", "UTF-8") + message
+    assert done == expected + new.replace('msgstr ""', 'msgstr "ä a dog"')
+    assert translated("a.po", expected).decode() == expected
+
+
+def test_the_mark_of_an_obsolete_entry_is_not_that_of_the_next_one() -> None:
+    text = (
+        HEADER.replace("Language: ", "Language: de")
+        + '\n#, fuzzy\n#~ msgid "x"\n#~ msgstr "y"\nmsgid "a"\nmsgstr "b"\n'
+    )
+    assert translated("a.po", text).decode() == text
+
+
+@pytest.mark.parametrize(
+    ("text", "sentences"),
+    [
+        ("One line<br>two lines<br/>three <BR /> four", ["One line", "two lines", "three", "four"]),
+        ("<p>One <b>word</b></p><ul><li>Two</li></ul>", ["One word", "Two"]),
+        ("<b>One<br>two</b> three", ["One", "two three"]),
+    ],
+)
+def test_tags_of_lines_and_blocks_separate_texts_in_messages(text: str, sentences: list[str]) -> None:
+    catalogue = json.dumps({"a": text})
+    assert given("a.json", catalogue) == sentences
+    done = translated("a.json", catalogue).decode()
+    assert done.upper() == catalogue.upper() and "<b" in done.lower()
+
+
 def test_polib_reads_the_same_catalogue() -> None:
     polib = pytest.importorskip("polib", reason="polib, another reader of PO files, is not installed")
     before, after = polib.pofile(CATALOGUE), polib.pofile(translated("a.po", CATALOGUE).decode())

@@ -156,6 +156,25 @@ def test_what_word_computes_is_kept_whole_as_one_tag(name: str) -> None:
     assert translated("a.docx", alone) == alone
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        f"<w:p>{run('A well')}<w:r><w:noBreakHyphen/></w:r>{run('known dog')}</w:p>",
+        f"<w:p>{run('A well', BOLD)}<w:r><w:rPr>{BOLD}</w:rPr><w:noBreakHyphen/><w:t>known</w:t></w:r>"
+        f"{run(' dog')}</w:p>",
+        "<w:p><w:r><w:t>A well</w:t><w:noBreakHyphen/><w:t>known dog</w:t></w:r></w:p>",
+    ],
+    ids=["a run of its own", "before a text", "in a run"],
+)
+def test_a_hyphen_that_does_not_break_is_in_its_word(body: str) -> None:
+    assert given("a.docx", word(body)) == ["A well-known dog"]
+    done = part(translated("a.docx", word(body)))
+    assert ElementTree.fromstring(done) is not None
+    assert "".join(re.findall(r"<w:t[^>]*>([^<]*)<", done)) == "A WELL-KNOWN DOG" and "noBreakHyphen" not in done
+    dash = "<w:p><w:r><w:t>5</w:t><w:noBreakHyphen/><w:t>10</w:t></w:r></w:p>"
+    assert dash in part(translated("a.docx", word(dash)))
+
+
 def test_links_in_a_table_of_contents_are_translated_and_their_numbers_of_pages_stay() -> None:
     entry = LINK.format(run("A {}") + "<w:r><w:tab/></w:r>" + PAGE.format(run("left alone")))
     head = f"<w:p><w:pPr/>{BEGIN}{code('TOC o')}{SEPARATE}"
@@ -292,6 +311,20 @@ def test_workbooks_keep_numbers_formulas_dates_and_what_they_refer_to() -> None:
     expected = expected.replace("one\ntwo", "ONE\nTWO")
     assert part(done, "xl/sharedStrings.xml") == f"<sst {S}>{expected}</sst>"
     assert part(done, "xl/worksheets/sheet1.xml") == sheet.replace("Inline text", "INLINE TEXT")
+
+
+def test_readings_of_a_japanese_cell_stay_behind_its_text() -> None:
+    sheet = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
+    reading = '<rPh sb="0" eb="1"><t>いぬ</t></rPh><phoneticPr fontId="1"/>'
+    cells = f"<si><t>犬</t>{reading}</si><si><r><t>犬</t></r><r><rPr><b/></rPr><t>と</t></r>{reading}</si>"
+    kept = f"<si><t>1</t>{reading}</si>"
+    data = zipped(
+        {"xl/workbook.xml": f"<workbook {sheet}/>", "xl/sharedStrings.xml": f"<sst {sheet}>{cells}{kept}</sst>"}
+    )
+    assert given("a.xlsx", data) == ["犬", "犬と"]
+    done = part(translated("a.xlsx", data, lambda text: "A dog."), "xl/sharedStrings.xml")
+    assert done.startswith(f"<sst {sheet}><si><t>A dog.</t>{reading}</si><si><r>")
+    assert done.endswith(f"</r>{reading}</si>{kept}</sst>") and done.count("<rPh") == 3
 
 
 def test_cells_that_formulas_match_or_search_stay_in_a_workbook_of_openpyxl() -> None:

@@ -128,3 +128,11 @@ def test_a_file_with_a_prefix_and_line_ends_of_windows_keeps_them() -> None:
 def test_what_is_no_xliff_of_these_languages_is_refused(text: str, message: str) -> None:
     with pytest.raises(DataError, match=message):
         translated("a.xliff", text)
+
+
+@pytest.mark.parametrize("code", ['<x id="2" ctype="lb"/>', '<ph id="2" subType="xlf:lb"/>', "&lt;br/&gt;"])
+def test_a_code_that_is_a_line_break_separates_two_texts(code: str) -> None:
+    unit = f'<trans-unit id="1"><source><g id="1">One line{code}two</g> lines</source></trans-unit>'
+    text = f'<xliff version="1.2"><file source-language="en"><body>{unit}</body></file></xliff>'
+    assert given("a.xlf", text) == ["One line", "two lines"]
+    assert f'<g id="1">ONE LINE{code}TWO</g> LINES</target>' in translated("a.xlf", text).decode()

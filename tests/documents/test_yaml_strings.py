@@ -84,3 +84,18 @@ def test_aliases_are_not_followed() -> None:
     doubled = (f"k{n}: &k{n} [*k{n - 1}, *k{n - 1}]\n" for n in range(1, 30))
     bomb = "k0: &k0 [text one]\n" + "".join(doubled)
     assert translated("a.yaml", bomb).decode() == bomb.replace("text one", "TEXT ONE")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a: |2\n    indented\n  next\n",
+        "a: >2\n    indented\n  next one\n",
+        "a: >\n  one\n  two\n\n  three\n\n    code here\n    more\n  four\n",
+        "a: >\n\n  one\n\n\n  two\n",
+    ],
+    ids=["an indicator", "a folded one with an indicator", "lines that are indented more", "breaks at the beginning"],
+)
+def test_a_block_keeps_its_line_breaks_and_the_spaces_before_its_lines(text: str) -> None:
+    before, after = yaml.safe_load(text)["a"], yaml.safe_load(translated("a.yml", text))["a"]
+    assert after == before.upper()

@@ -177,3 +177,10 @@ def test_vectors_survive_word2vecs_format(runs: dict[str, Any], tmp_path: Path) 
     bad = write_lines(tmp_path / "bad.txt", ["2 3", "a 1 2 3", "b 1 2"])
     done = command("import", str(bad), "--out", str(tmp_path / "bad"))
     assert done.code == 65 and "bad.txt, line 3: expected a word and 3 numbers, got 'b 1 2'." in done.err
+
+
+def test_word_vectors_in_the_binary_format_are_refused_with_the_way_to_write_them_as_text(tmp_path: Path) -> None:
+    vector = np.arange(20, dtype=np.float32).tobytes()
+    (tmp_path / "vectors.bin").write_bytes(b"2 20\n" + b"a " + vector + b"\nb " + vector + b"\n")
+    done = command("import", str(tmp_path / "vectors.bin"), "--out", str(tmp_path / "run"))
+    assert done.code == 65 and "is in the binary format of word2vec" in done.err and "save_word2vec_format" in done.err

@@ -105,7 +105,7 @@ def input_files(patterns: Sequence[str], column: str | None, quiet: bool = False
 
 def matching_paths(patterns: Sequence[str]) -> list[Path]:
     """The files that match the patterns, all of one kind, in the order of their names. Raises as `input_files`."""
-    matching = (path for pattern in patterns for path in _matching(Path(pattern).absolute()) if path.is_file())
+    matching = (path.absolute() for pattern in patterns for path in _matching(Path(pattern)) if path.is_file())
     by_file: dict[Path, Path] = {}  # each file once, by the first of its names
     for path in sorted(matching):
         by_file.setdefault(path.resolve(), path)
@@ -127,7 +127,7 @@ def open_files(paths: Sequence[Path], quiet: bool = False) -> list[InputFile]:
 
 
 def _matching(pattern: Path) -> Iterator[Path]:
-    """The paths that match an absolute pattern, or the path itself, which may have brackets in its name."""
+    """The paths that match a pattern, or the path itself: its name, and that of this folder, may have brackets."""
     if pattern.exists():
         yield pattern
     else:

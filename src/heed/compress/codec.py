@@ -31,6 +31,8 @@ from heed.text.vocabulary import BOS_ID
 
 RESERVE = 1 << 12
 """Tokens for which a state may reserve memory."""
+MAX_ROWS = 1 << 14
+"""Parts of a text that are coded in parallel. The header has the length of each, and its own is limited."""
 
 OnTokens = Callable[[int], None]
 """Called with the number of tokens of each step."""
@@ -60,9 +62,11 @@ def fingerprint(run: Run) -> str:
 def compress(predictor: Predictor, data: bytes, rows: int = 1, on_tokens: OnTokens = lambda num: None) -> Compressed:
     """Compress a text. `rows`: parts of it that are coded in parallel, which is faster and costs some size.
 
-    Raises UsageError if the run is not a language model or not on a CPU, or `constriction` is missing, and HeedError
-    if the tokens would not give the text back.
+    Raises UsageError if the run is not a language model or not on a CPU, for more than `MAX_ROWS` or if `constriction`
+    is missing, and HeedError if the tokens would not give the text back.
     """
+    if not 1 <= rows <= MAX_ROWS:
+        raise UsageError(f"--rows {rows}: a text is coded in 1 to {MAX_ROWS:,} parts.")
     model = _model(predictor)
     tokenizer = _tokenizer(predictor.run)
     pieces, layout = tokenizer.encode(data, rows)
@@ -72,7 +76,7 @@ def compress(predictor: Predictor, data: bytes, rows: int = 1, on_tokens: OnToke
             "text and the tokenizer."
         )
     encoder = Encoder()
-    side = _Side(encoder, _reads_lines(predictor.run), len(data))
+    side = _Side(encoder, _reads_lines(predictor.run), len(data), _most_items(len(data), layout))
     _run(model, [_Row(side, len(piece), piece) for piece in pieces], rows, on_tokens)
     payload = encoder.finish()
     coded = len(payload) < len(data)
@@ -80,7 +84,7 @@ def compress(predictor: Predictor, data: bytes, rows: int = 1, on_tokens: OnToke
         heed=library_versions()["heed"], model=fingerprint(predictor.run), arithmetic=_arithmetic(predictor.run),
         coded=coded, num_bytes=len(data), sha256=container.checksum(data), rows=rows,
         lengths=None if side.are_lines else tuple(map(len, pieces)), num_lines=len(pieces) if side.are_lines else 0,
-        unended=layout.unended, framed=layout.framed,
+        unended=layout.unended, framed=layout.framed, spaced=layout.spaced,
     )  # fmt: skip
     blob = container.pack(header, payload if coded else data)
     return Compressed(blob, len(payload if coded else data), sum(map(len, pieces)))
@@ -121,13 +125,20 @@ def _decode(predictor: Predictor, header: Header, payload: bytes, on_tokens: OnT
         raise DataError(
             "the header of the compressed file belongs to another kind of model. Use the run that compressed it."
         )
-    if header.num_lines + sum(header.lengths or ()) > header.num_bytes:
+    layout = Layout(header.unended, header.framed, header.spaced)
+    most = _most_items(header.num_bytes, layout)
+    if header.num_lines + sum(header.lengths or ()) > most:
         raise DataError("the compressed file is damaged: its header declares more tokens than its text can have.")
     lengths = (0,) * header.num_lines if header.lengths is None else header.lengths
-    side = _Side(Decoder(payload), reads_lines, header.num_bytes)
+    side = _Side(Decoder(payload), reads_lines, header.num_bytes, most)
     rows = [_Row(side, length) for length in lengths]
     _run(_model(predictor), rows, header.rows, on_tokens)
-    return _tokenizer(predictor.run).decode([row.piece for row in rows], Layout(header.unended, header.framed))
+    return _tokenizer(predictor.run).decode([row.piece for row in rows], layout)
+
+
+def _most_items(num_bytes: int, layout: Layout) -> int:
+    """Items of a text without an end: one a byte, and one for the space that the tokens of a line may begin with."""
+    return num_bytes * (1 + layout.spaced)
 
 
 def _model(predictor: Predictor) -> Autoregressive:
@@ -172,13 +183,14 @@ def _listed(facts: Mapping[str, str]) -> str:
 class _Side:
     """The encoding or the decoding side.
 
-    `are_lines`: a piece ends with an end of sentence rather than with its last item. `limit`: bytes of the whole text.
+    `are_lines`: a piece ends with an end of sentence rather than with its last item. `limit`: bytes of the whole text;
+    `most_items`: of all of it, without an end.
     """
 
-    def __init__(self, coder: Coder, are_lines: bool, limit: int) -> None:
+    def __init__(self, coder: Coder, are_lines: bool, limit: int, most_items: int) -> None:
         self.coder = coder
         self.are_lines = are_lines
-        self.limit = limit
+        self.most_items = most_items
         self.literals = Literals(coder, limit)
 
     def code(self, probabilities: Probabilities, item: Item | None) -> Item:
@@ -203,7 +215,7 @@ class _Row:
         while not self.is_over:
             item = self.side.code(probabilities, None if self.items is None else self.items[len(self.piece)])
             self.piece.append(item)
-            if len(self.piece) > self.side.limit + 1:
+            if len(self.piece) > self.side.most_items + 1:
                 raise DataError(NO_END)
             if item.token != LITERAL:
                 return None if self.is_over else item.token

@@ -51,6 +51,7 @@ class Header(BaseModel):
     """Number of pieces if they are lines."""
     unended: bool = False
     framed: bool = False
+    spaced: bool = False
 
 
 def pack(header: Header, payload: bytes) -> bytes:

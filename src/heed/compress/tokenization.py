@@ -38,6 +38,8 @@ class Layout:
     """The last line has no line feed."""
     framed: bool = False
     """Every line begins and ends with a space."""
+    spaced: bool = False
+    """The tokens of a line begin with a space that it does not have."""
 
 
 class LosslessTokenizer:
@@ -50,6 +52,8 @@ class LosslessTokenizer:
         self._token_bytes = tokenizer.bytes_of(range(len(tokenizer.vocabulary)))
         self._unknown = self._token_bytes[UNKNOWN]
         self._between = b" " if self._unknown.endswith(b" ") else b""
+        first = b"".join(tokenizer.bytes_of(tokenizer.encode(["a"])[0]))
+        self._spaced = first.startswith(b" ") and line_end != "newline"  # there a line is not decoded by itself
 
     # --- encoding ----------------------------------------------------------------------------------------
 
@@ -59,7 +63,7 @@ class LosslessTokenizer:
         tail = lines.pop()
         all_lines = [*lines, tail] if tail else lines
         framed = self.may_frame and bool(all_lines) and all(map(_is_framed, all_lines))
-        layout = Layout(bool(tail), framed)
+        layout = Layout(bool(tail), framed, self._spaced)
         if framed:
             all_lines = [line[1:-1] for line in all_lines]
         ended = [self._with_end(line, number < len(lines)) for number, line in enumerate(all_lines)]
@@ -82,7 +86,7 @@ class LosslessTokenizer:
             items = self._tokens(line.decode())
         except UnicodeDecodeError:
             return [Item(LITERAL, line)]
-        return items if self._bytes(items) == line else [Item(LITERAL, line)]
+        return items if self._bytes(items, self._spaced) == line else [Item(LITERAL, line)]
 
     def _tokens(self, text: str) -> Piece:
         """The tokens of a text; unknown ones with their bytes, if tokens and words (or characters) correspond."""
@@ -101,20 +105,26 @@ class LosslessTokenizer:
     def decode(self, pieces: Sequence[Piece], layout: Layout) -> bytes:
         """The text of all pieces."""
         if self.line_end is None:
-            lines = [_frame(self._bytes(piece[:-1]), layout) for piece in pieces]
+            lines = [self._line(piece[:-1], layout) for piece in pieces]
             return b"\n".join(lines) + (b"\n" if lines and not layout.unended else b"")
         return b"".join(self._decode_part(piece, layout) for piece in pieces)
 
     def _decode_part(self, piece: Piece, layout: Layout) -> bytes:
         if self.line_end == "newline":
-            return self._bytes(piece)
+            return self._bytes(piece, layout.spaced)
         end = Item(END) if self.line_end == "eos" else Item(LITERAL, b"\n")
         *lines, tail = _split(piece, end)
-        text = b"".join(_frame(self._bytes(line), layout) + b"\n" for line in lines)
-        return text + (_frame(self._bytes(tail), layout) if tail else b"")
+        text = b"".join(self._line(line, layout) + b"\n" for line in lines)
+        return text + (self._line(tail, layout) if tail else b"")
 
-    def _bytes(self, items: Sequence[Item]) -> bytes:
+    def _line(self, items: Sequence[Item], layout: Layout) -> bytes:
+        text = self._bytes(items, layout.spaced)
+        return b" " + text + b" " if layout.framed else text
+
+    def _bytes(self, items: Sequence[Item], spaced: bool) -> bytes:
         joined = b"".join(map(self._item_bytes, items))
+        if spaced and items and items[0].token != LITERAL:
+            joined = joined.removeprefix(b" ")
         last_is_word = bool(items) and items[-1].token != LITERAL
         return joined.removesuffix(self._between) if last_is_word else joined
 
@@ -126,10 +136,6 @@ class LosslessTokenizer:
 
 def _is_framed(line: bytes) -> bool:
     return len(line) > 2 and line.startswith(b" ") and line.endswith(b" ")
-
-
-def _frame(line: bytes, layout: Layout) -> bytes:
-    return b" " + line + b" " if layout.framed else line
 
 
 def _split(piece: Piece, end: Item) -> Iterator[Piece]:

@@ -6,6 +6,7 @@
 | `==marks==`, formulas (`$x$`, `\\(x\\)`), `:emoji:`, attributes (`{.class}`), tags of templates | inline tags, too |
 | `[[wiki links]]`, subscripts with their word (`H~2~O`), superscripts (`^2^`) | inline tags, too |
 | code (spans, fenced, indented), HTML blocks, front matter, definitions of links, references such as `[name]` | stay |
+| `<br>` and other tags of lines and blocks in a text | separate texts, as in HTML |
 | a paragraph of several lines | its line breaks move with the words that they precede |
 | a character behind a backslash, an entity | the model gets the character; it is written in the same way again |
 
@@ -29,7 +30,7 @@ from markdown_it.common.utils import normalizeReference
 from heed.core.errors import DataError
 from heed.documents.file_format import FileContext, TextFormat
 from heed.documents.markdown_blocks import ATTRIBUTES, add_rules, is_prose
-from heed.documents.messages import escapes_of
+from heed.documents.messages import BLOCKS, escapes_of
 from heed.documents.spans import Part, PartsBuilder, without_unclosed
 from heed.documents.templates import BRACES, COMMENTS
 from heed.documents.text_translator import TextTranslator
@@ -41,6 +42,8 @@ _LINE_START = re.compile(
     r"(?:[-+*>]|#{1,6}|\d{1,9}[.)])(?:\s|$)|=+\s*$|-+\s*$|```|~~~|>|\||<|:(?:\s|::)|!!!|\?\?\?|===|///|\$\$"
 )
 """What begins a block at the beginning of a line."""
+_BLOCK_START = re.compile(r"\A(?:[-+*](?=\s|$)|#{1,6}(?=\s|$)|>|(\d{1,9})(?=[.)](?:\s|$)))")
+"""What makes a paragraph an item, a heading or a quote."""
 _ESCAPED = re.compile(r"\\[!-/:-@\[-`{-~]|&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z]\w{1,31});")
 _FORMULA = re.compile(
     r"\$\$(?:\\[^\0]|[^\\$\0]){1,2000}+\$\$|(?<!\$)\$(?![\s$])(?:\\[^\0]|[^\\$\0]){0,1000}+(?<!\s)\$(?![\d$])"
@@ -171,6 +174,8 @@ def _written(output: str, block: _Block, text: str) -> str:
     begins = {text[begin:end].partition(" ")[0] for begin, end in block.places}
     out = ""
     for sign, line in _broken(output):
+        if not (sign or block.end or _BLOCK_START.match(block.text)):
+            line = _BLOCK_START.sub(lambda start: f"{start[1]}\\" if start[1] else f"\\{start[0]}", line)
         gap = next(between, " ") if sign else ""
         if sign == BREAK and _LINE_START.match(line) and line.partition(" ")[0] not in begins:
             gap = " "
@@ -323,9 +328,13 @@ class _Inline:
                 self._begin(written, written)
             else:
                 self._builder.single_tag(written)
-        elif kind == "tag" and not written.endswith("/>"):
-            name = re.split(r"[\s>]", written.lstrip("</"), maxsplit=1)[0].lower()
-            if written.startswith("</"):
+        elif kind == "tag":
+            name = re.split(r"[\s/>]", written.lstrip("</"), maxsplit=1)[0].lower()
+            if name in BLOCKS:
+                self._builder.add_markup(written)
+            elif written.endswith("/>"):
+                self._builder.single_tag(written)
+            elif written.startswith("</"):
                 self._end(f"<{name}", written)
             else:
                 self._begin(f"<{name}", written)

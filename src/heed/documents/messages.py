@@ -3,6 +3,7 @@
 | in a message | what happens to it |
 | --- | --- |
 | tags: `<b>`, `</b>`, `<1>`, `<v Ann>`, `<00:01.500>` | they are inline tags, which move with their words |
+| tags of lines and blocks: `<br>`, `<p>`, `<li>` | they separate texts, as in HTML |
 | `{n, plural, one {# file} other {# files}}`, `select`, `selectordinal` (ICU) | a text for each case; the rest stays |
 | placeholders: `{name}`, `%s`, `${x}`, `{{x}}` | they stay (`codes.py`) |
 | entities: `&amp;`, `&eacute;` | the model gets the character; a character that was written so is written so again |
@@ -20,6 +21,12 @@ from heed.documents.text_translator import TextTranslator
 
 MAX_DEPTH = 8
 """Of cases inside the texts of cases. Deeper ones stay as they are."""
+BLOCKS = frozenset(
+    re.findall(
+        r"\w+", "blockquote br dd div dl dt h1 h2 h3 h4 h5 h6 hr li ol p pre table tbody td tfoot th thead tr ul"
+    )
+)
+"""Tags that separate texts."""
 TAG = re.compile(r"<(?P<close>/?)(?P<name>[\w:-]{1,40})[^<>]{0,1000}>")
 _HEAD = re.compile(r"\{\s{0,9}[\w.-]{1,80}\s{0,9},\s{0,9}(?P<kind>plural|select|selectordinal)\s{0,9},")
 _CASE = re.compile(r"\s*(?:offset:\d{1,9}\s+)?(?:=\d{1,9}|\w{1,40})\s*\{")
@@ -107,7 +114,9 @@ def add_tag(
 ) -> None:
     """Add a tag. `opened`: the names and numbers of the open pairs. A tag without a partner is a single one."""
     tag, written = TAG.fullmatch(read), escape(read)
-    if tag is None or read.endswith("/>"):
+    if tag and tag["name"].lower() in BLOCKS:
+        builder.add_markup(written)
+    elif tag is None or read.endswith("/>"):
         builder.single_tag(written)
     elif not tag["close"]:
         opened.append((tag["name"], builder.open_tag(written)))

@@ -39,9 +39,23 @@ _FORMATS = frozenset(("w:rPr", "a:rPr", "s:rPr"))
 _TEXTS = frozenset(("w:t", "a:t", "s:t"))
 _PAIRS = frozenset(("w:hyperlink", "w:ins", "w:moveTo", "w:smartTag", "w:fldSimple", "w:dir", "w:bdo", "w:sdtContent"))
 _BREAKS = frozenset(
-    ("w:br", "w:cr", "w:tab", "w:ptab", "a:br", "w:pPr", "a:pPr", "a:endParaRPr", "w:drawing", "w:pict")
+    (
+        "w:br",
+        "w:cr",
+        "w:tab",
+        "w:ptab",
+        "a:br",
+        "w:pPr",
+        "a:pPr",
+        "a:endParaRPr",
+        "w:drawing",
+        "w:pict",
+        "s:rPh",
+        "s:phoneticPr",
+    )
 )
 """What separates two texts, or is not among them."""
+_HYPHEN = "w:noBreakHyphen"
 _DROPPED = frozenset(("w:proofErr", "w:lastRenderedPageBreak"))
 _EPHEMERAL = re.compile(r"""\s(?:dirty|err|smtClean|noProof)=(?:"[^"]*"|'[^']*')|\s+(?=/?>)""")
 """Attributes of a run's format that have no effect on its looks."""
@@ -234,6 +248,8 @@ class _ParagraphReader:
                 space = ""
             elif name in _DROPPED:
                 self._opaque(token)
+            elif name == _HYPHEN:
+                atoms.append(self._hyphen(token, run))
             else:
                 if not atoms:
                     run.head, space = run.head + space, ""
@@ -259,6 +275,13 @@ class _ParagraphReader:
             run.space = space[0] if space else "" if is_in_drawing else ' xml:space="preserve"'
         run.text_tag, run.text_end = _SPACE.sub("", opening.raw), token.raw
         return Atom("text", out, run, written)
+
+    def _hyphen(self, token: XmlToken, run: Run) -> Atom:
+        """A hyphen that does not break, as text: its word is one, and is written with a plain hyphen."""
+        if not run.text_tag:
+            prefix = token.raw[1 : token.raw.index("noBreakHyphen")]
+            run.text_tag, run.text_end, run.space = f"<{prefix}t>", f"</{prefix}t>", ' xml:space="preserve"'
+        return Atom("text", "-", run, self._opaque(token))
 
     def _characters(self, token: XmlToken, opening: XmlToken) -> str:
         """Text as it is read. In a workbook, `_x000D_` is a carriage return."""

@@ -19,6 +19,7 @@ import gettext
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 from heed.core.errors import DataError
 from heed.documents.file_format import FileContext, TextFormat
@@ -96,8 +97,8 @@ def translate_po(text: str, translator: TextTranslator, context: FileContext) ->
     """The catalogue with its missing translations. Raises DataError for what is not PO."""
     lines = text.split("\n")
     entries = list(translator.checked(_entries(lines, context.name)))
-    header = next((each.forms[0].text for each in entries if each.ids and not each.ids[0].text and each.forms), "")
-    number, singular = _plural_forms(header)
+    header = next((each.forms[0] for each in entries if each.ids and not each.ids[0].text and 0 in each.forms), None)
+    number, singular = _plural_forms(header.text if header else "")
     todo = [each for each in entries if each.needs_translation]
     outputs = iter(translate_messages([each.text for entry in todo for each in entry.ids], translator))
     context.notify(f"{len(todo):,} of {sum(bool(each.ids and each.ids[0].text) for each in entries):,} entries")
@@ -120,18 +121,25 @@ def translate_po(text: str, translator: TextTranslator, context: FileContext) ->
             else:
                 end, before = edits.get(last.first, (last.last, lines[last.first : last.last + 1]))
                 edits[last.first] = (end, [*before, *new])
+    if header:
+        is_ascii = text.isascii() and all(map(str.isascii, chain.from_iterable(new for _, new in edits.values())))
+        old_header = lines[header.first : header.last + 1]
+        edits[header.first] = header.last, _header("\n".join(old_header), context, not is_ascii and bool(edits))
     out, done = [], 0
     for first, (last_line, new) in sorted(edits.items()):
         out += [*lines[done:first], *new]
         done = last_line + 1
-    whole = "\n".join([*out, *lines[done:]])
-    if edits and not whole.isascii():
-        whole = _NO_CHARSET.sub(r"\1UTF-8", whole, count=1)
-    language = context.sides.tgt_lang.replace("-", "_")
-    return _LANGUAGE.sub(rf"\1 {language}\2", whole, count=1) if language else whole
+    return "\n".join([*out, *lines[done:]])
 
 
 PO = TextFormat(is_bilingual=True, write=translate_po, declared=encoding_of, unencodable="strict")
+
+
+def _header(written: str, context: FileContext, needs_utf_8: bool) -> list[str]:
+    """The lines of the header, with its language if that is empty, and with UTF-8 for ASCII if needed."""
+    language = context.sides.tgt_lang.replace("-", "_")
+    written = _LANGUAGE.sub(rf"\1 {language}\2", written, count=1) if language else written
+    return (_NO_CHARSET.sub(r"\1UTF-8", written, count=1) if needs_utf_8 else written).split("\n")
 
 
 def _plural_forms(header: str) -> tuple[int, int]:
@@ -154,7 +162,7 @@ def _entries(lines: Sequence[str], name: str) -> Iterator[_Entry]:
         if not line.strip() or line.lstrip().startswith("#"):
             if entry.forms:
                 yield entry
-            if entry.forms or not line.strip():  # comments of an obsolete entry end with it
+            if entry.forms or not line.strip() or line.startswith("#~"):  # comments of an obsolete entry end with it
                 entry = _Entry()
             entry.is_fuzzy |= _FUZZY.match(line) is not None
             number += 1

@@ -10,6 +10,7 @@ import html
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from typing import Literal
 
 from heed.documents.inline_tags import InlineTag, Links, insert_tags
@@ -157,13 +158,14 @@ def _with_marks_joined(
     joined: list[InlineTag] = []
     kept, done, number = "", 0, 0
     closes = {tag.pair: place for place, tag in enumerate(tags) if tag.kind == "close"}
+    num_raised = [*accumulate((_RAISED.search(tag.text) is not None for tag in tags), initial=0)]
     while number < len(tags):
         tag = tags[number]
         last = closes.get(tag.pair, number) if tag.kind == "open" else number
         begin, end = tag.place, tags[last].place
         kept += plain[done:begin]
         done = begin
-        is_raised = any(_RAISED.search(each.text) for each in tags[number : last + 1])
+        is_raised = num_raised[last + 1] > num_raised[number]
         if last > number and is_raised and _is_mark(plain, begin, end):
             written = ""
             for each in tags[number : last + 1]:
@@ -186,7 +188,7 @@ def _with_marks_joined(
 def _is_mark(plain: str, begin: int, end: int) -> bool:
     """Whether a range refers to a note: in brackets, or a number or sign next to a word without a space."""
     match = _MARK.fullmatch(plain, begin, end)
-    follows_word = plain[:begin][-1:].isalpha() or plain[:begin].endswith(_CLOSING)
+    follows_word = plain[max(begin - 1, 0) : begin].isalpha() or plain.endswith(_CLOSING, 0, begin)
     is_symbol = begin == 0 and plain[end : end + 1].isupper()  # of a footnote, in what LibreOffice writes
     is_after_word = follows_word and not plain[end : end + 1].isalnum()
     return match is not None and (match["bracket"] is not None or is_after_word or is_symbol)

@@ -39,8 +39,13 @@ class _Piece:
 
 def translate_srt(text: str, translator: TextTranslator, context: FileContext) -> str:
     """Translate subtitles."""
+    return _translated(text, translator, may_have_gaps=True)
+
+
+def _translated(text: str, translator: TextTranslator, may_have_gaps: bool) -> str:
     lines = text.split("\n")
-    pieces = [piece for cue in translator.checked(_cues(lines)) for piece in _pieces(lines, cue)]
+    cues = _cues(lines, may_have_gaps)
+    pieces = [piece for cue in translator.checked(cues) for piece in _pieces(lines, cue)]
     translations = translate_messages([piece.text for piece in pieces], translator)
     outputs = {piece.lines.start: output for piece, output in zip(pieces, translations, strict=True)}
     for piece in reversed([each for each in pieces if outputs[each.lines.start] != each.text]):
@@ -54,7 +59,7 @@ def translate_vtt(text: str, translator: TextTranslator, context: FileContext) -
     """Translate subtitles that begin with WEBVTT. Raises DataError for others."""
     if not text.startswith("WEBVTT"):
         raise DataError(f"{context.name}: a .vtt file starts with WEBVTT. Name a SubRip file .srt.")
-    return translate_srt(text, translator, context)
+    return _translated(text, translator, may_have_gaps=False)
 
 
 SUBTITLES = TextFormat(write=translate_srt)
@@ -83,15 +88,18 @@ def _ends_sentence(line: str) -> bool:
     return _TAG.sub("", line).rstrip(_AFTER_END).endswith((".", "!", "?", "…", "。", "！", "？"))
 
 
-def _cues(lines: Sequence[str]) -> list[slice]:
-    """The text lines of each subtitle: those after its times, up to an empty line or the next times."""
+def _cues(lines: Sequence[str], may_have_gaps: bool) -> list[slice]:
+    """The text lines of each subtitle: those after its times, up to an empty line or the next times.
+
+    `may_have_gaps`: what follows an empty line is another part of its text. In WebVTT it is a note or a style.
+    """
     cues, begin = [], -1
     for number, line in enumerate([*lines, ""]):
         is_next = "-->" in line
         if begin >= 0 and (is_next or not line.strip()):
             end = number - (is_next and lines[number - 1].strip().isdecimal())
             cues += [slice(begin, end)] if end > begin else []
-            begin = -1
+            begin = number + 1 if may_have_gaps else -1
         if is_next:
             begin = number + 1
     return cues

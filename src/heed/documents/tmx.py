@@ -196,12 +196,16 @@ class _SegmentReader:
             self._depth += 1
         elif at and (element in CODES or _is_protected(attributes)):
             self._code, self._depth = (element, attributes, at), 1
-            self._is_break = is_break(element, attributes.get("type", ""))
+            is_line_break = self._is_xliff and _is_line_break(attributes)
+            self._is_break = is_line_break or is_break(element, attributes.get("type", ""))
         elif at:  # not `seg` itself
             tag = _start_tag(self._segment, at).decode()
             if tag.endswith("/>"):
                 self._open.append(-1)
-                self._add_code(element, attributes, tag)
+                if self._is_xliff and _is_line_break(attributes):
+                    self._parts.add_markup(tag)
+                else:
+                    self._add_code(element, attributes, tag)
             else:
                 self._open.append(self._parts.open_tag(tag))
 
@@ -242,6 +246,11 @@ class _SegmentReader:
             self._parts.add_text(text[done:])
         elif self._depth == 1:
             self._is_break |= is_break(self._code[0], text=text)
+
+
+def _is_line_break(attributes: dict[str, str]) -> bool:
+    """Whether a code of XLIFF 1.2 (`ctype`) or 2 (`subType`) is a line break."""
+    return attributes.get("ctype") == "lb" or attributes.get("subType") == "xlf:lb"
 
 
 def _is_protected(attributes: dict[str, str]) -> bool:

@@ -28,6 +28,8 @@ from heed.text.language.codes import same_tag
 MAX_DEPTH = 100
 _RESOLVER = yaml.resolver.Resolver()
 _ANCHOR = re.compile(r"&\S+\s+")
+_FOLDED = re.compile(r"^([^ \t\n].*)(\n+)(?=[^ \t\n])", re.MULTILINE)
+"""A line and its breaks in a block of `>`: one alone means a space, but for those next to lines that are indented."""
 _TEXT_TAG = "tag:yaml.org,2002:str"
 
 
@@ -108,7 +110,7 @@ def _is_text(event: yaml.ScalarEvent) -> bool:
 def _written(scalar: _Scalar, output: str, text: str) -> str:
     """A translation in the style of its source."""
     if scalar.style in ("|", ">"):
-        return _block(text[scalar.begin : scalar.end], scalar.style, output)
+        return _block(text[scalar.begin : scalar.end], scalar, output)
     if scalar.style == "'" and "\n" not in output:
         return "'" + output.replace("'", "''") + "'"
     if not scalar.style and _stays_plain(output):
@@ -128,15 +130,20 @@ def _stays_plain(text: str) -> bool:
     return len(scalars) == 2 and scalars[1].value == text and not scalars[1].style and _is_text(scalars[1])
 
 
-def _block(written: str, style: str, output: str) -> str:
+def _block(written: str, scalar: _Scalar, output: str) -> str:
     """A block of lines, with the head and the indentation of its source."""
     head, _, body = written.partition("\n")
     lines = body.split("\n")
-    first = next((line for line in lines if line.strip()), "")
-    indent = first[: len(first) - len(first.lstrip(" "))]
+    first, first_read = (next(filter(str.strip, each), "") for each in (lines, scalar.value.split("\n")))
+    indent = first[: _num_spaces(first) - _num_spaces(first_read)]
     end = "\r" if head.endswith("\r") else ""
     after = body[len(body.rstrip(" \r\n")) :] if body.strip() else ""
-    if style == ">":  # there, one line break alone means a space
-        output = re.sub("\n+", lambda breaks: breaks[0] + "\n", output)
+    if scalar.style == ">":
+        output = _FOLDED.sub(r"\1\2\n", output)
     new = [indent + line if line else "" for line in output.rstrip("\n").split("\n")]
     return f"{head}\n" + f"{end}\n".join(new) + after
+
+
+def _num_spaces(line: str) -> int:
+    """Spaces at the beginning of a line."""
+    return len(line) - len(line.lstrip(" "))

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from pydantic import ValidationError
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
@@ -177,9 +178,13 @@ def import_bert(folder: Path, out: Path) -> int:
     weights = _in_order(weights, order)
     kind = next(kind for kind, tokenizers in TOKENIZERS.items() if tokenizers is type(tokenizer))
     task = task_type(MASKED)
+    try:
+        data = task.Data.model_validate({"max_tokens": config.max_len - 2, **reading})
+    except ValidationError as error:
+        raise DataError(f"{folder / CONFIG}: the value of {HEED!r} is invalid: {error.errors()[0]['msg']}.") from error
     recipe = recipe_type(MASKED)(
         task=MASKED,
-        data=task.Data.model_validate({"max_tokens": config.max_len - 2, **reading}),
+        data=data,
         tokenizer=TokenizerConfig.model_validate({"kind": kind, "vocab_size": size, "uncased": tokenizer.uncased}),
         model=config,
         head=head,
@@ -218,14 +223,20 @@ def _read_config(document: Mapping[str, Any], path: Path) -> tuple[EncoderConfig
 
 def _read_weights(path: Path, num_layers: int, next_sentence: bool) -> dict[str, Tensor]:
     path = path.resolve()  # downloaded models are often links
-    present = read_header(path).tensors.keys()
+    present = {_renamed(name) for name in read_header(path).tensors}
     needed = [bert_name for _, bert_names in _names(num_layers, next_sentence) for bert_name in bert_names]
     if missing := [name for name in needed if name not in present]:
         raise DataError(f"{path} has no weight {missing[0]!r}, so it is not the model that {CONFIG} describes.")
     try:
-        return from_bert(load_file(path), num_layers, next_sentence)
+        weights = {_renamed(name): weight for name, weight in load_file(path).items()}
     except (SafetensorError, OSError) as error:
         raise DataError(f"{path} cannot be read: {error}.") from error
+    return from_bert(weights, num_layers, next_sentence)
+
+
+def _renamed(name: str) -> str:
+    """The name of a weight; the first published models call those of layer normalisation gamma and beta."""
+    return name.replace("LayerNorm.gamma", "LayerNorm.weight").replace("LayerNorm.beta", "LayerNorm.bias")
 
 
 def _in_order(weights: Weights, order: Sequence[int]) -> dict[str, Tensor]:

@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from shutil import copyfileobj
+from tempfile import TemporaryDirectory
 from typing import Any
 
-from heed.core.errors import DataError, UsageError
+from heed.core.errors import UsageError
 from heed.core.files import atomic_folder, atomic_write, storage_errors
 from heed.export.argos import Argos, add_card, export_argos, tune_argos
 from heed.export.arpa import export_arpa
@@ -111,11 +113,13 @@ FORMATS = {
 
 
 def export(run: Run, out: Path, to: str) -> tuple[Any, Findings]:
-    """Export a run, and return what its writer returned and what was found.
+    """Export a run, and return what its writer returned and what was found. A file of that name is replaced at the end.
 
     Raises UsageError for a model that the format does not have, DataError for an export that differs, and StorageError.
     """
     chosen = FORMATS[to]
+    if getattr(run.recipe.data, "backward", False):
+        raise UsageError(f"{run.folder} reads text from its end (data.backward), which no other program does.")
     if chosen.needs:
         run.predictor.require(chosen.needs, "export")
     if reason := missing(chosen.built_with):
@@ -138,14 +142,14 @@ def export(run: Run, out: Path, to: str) -> tuple[Any, Findings]:
 def _export_file(run: Run, out: Path, to: str, chosen: Format) -> tuple[Any, Findings]:
     with storage_errors("write the model", path=out):
         out.parent.mkdir(parents=True, exist_ok=True)
-    written = chosen.write(run, out)
-    try:
-        findings = _findings(run, out, to, chosen)
-    except DataError:
-        out.unlink()
-        raise
-    if chosen.add_card:
-        chosen.add_card(out, CARD, _card(run, chosen, findings))
+        with atomic_write(out) as file, TemporaryDirectory(dir=out.parent, prefix=".heed-") as folder:
+            path = Path(folder) / out.name
+            written = chosen.write(run, path)
+            findings = _findings(run, path, to, chosen)
+            if chosen.add_card:
+                chosen.add_card(path, CARD, _card(run, chosen, findings))
+            with path.open("rb") as whole:
+                copyfileobj(whole, file)
     with storage_errors("write the findings", path=out):
         _write_findings(out.with_name(f"{out.name}.{FILE}"), findings)
     return written, findings

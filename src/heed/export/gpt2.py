@@ -46,7 +46,7 @@ from heed.text.tokenizers import (
     TokenizerConfig,
     load_tokenizer,
 )
-from heed.text.tokenizers.hugging_face import Bpe, OfLibrary
+from heed.text.tokenizers.hugging_face import Bpe, OfLibrary, parsed
 from heed.text.vocabulary import SPECIAL_PIECES
 from heed.training.config import TrainingConfig
 
@@ -167,6 +167,11 @@ def import_gpt2(folder: Path, out: Path) -> int:
     weights = _read_weights(folder / WEIGHTS, config.num_layers)
     tokenizer, order = _read_tokenizer(folder / TOKENIZER)
     if order:
+        num_rows = len(weights["embedding"])
+        if max(order) >= num_rows:
+            raise DataError(
+                f"{folder}: the model has {num_rows:,} pieces, but its tokenizer has the id {max(order):,}."
+            )
         config = config.model_copy(update={"output_bias": True})
         weights |= _reordered(weights["embedding"], order)
     vocabularies = Vocabularies(0, len(tokenizer.vocabulary))
@@ -260,6 +265,10 @@ def _read_weights(path: Path, num_layers: int) -> dict[str, Tensor]:
 def _read_tokenizer(path: Path) -> tuple[Tokenizer, list[int]]:
     """The tokenizer, and the row of each of its text pieces in the model; no rows if the order is already heed's."""
     document = read_json(path)
+    try:
+        parsed(json.dumps(document))
+    except DataError as error:
+        raise DataError(f"{path}: {error}") from error
     special = {token.get("content"): token.get("id") for token in document.get("added_tokens", [])}
     if [special.get(piece) for piece in SPECIAL_PIECES] == [0, 1, 2, 3]:
         return load_tokenizer(path), []

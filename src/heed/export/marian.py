@@ -181,7 +181,7 @@ def export_marian(run: Run, folder: Path) -> bool:
     config = run.recipe.model
     if not isinstance(config, TransformerConfig) or run.sides != ("src", "tgt"):
         raise UsageError(f"{run.folder}: the model is of kind {config.kind}; only kind transformer can be a Marian.")
-    reading = run.recipe.data.model_dump(include={"normaliser"})
+    reading = run.recipe.data.model_dump(include={"normaliser", "src_lang", "tgt_lang"})
     document = {**marian_config(config, run.vocabularies), HEED: reading}
     weights = to_marian(run.unpacked(torch.device("cpu")).model, config)
     with storage_errors("write the model", path=folder), atomic_folder(folder) as new:

@@ -160,8 +160,8 @@ def validation_rows(run: Run, most: int = NUM_LINES) -> tuple[list[tuple[str, ..
         valid = read_valid(run.folder)
     except DataError:
         return [(line, line) for line in WITHOUT_VALIDATION], False
-    step = max(1, len(valid) // most)
-    return [tuple(map(str, row)) for row in valid[::step][:most]], True
+    count = min(most, len(valid))
+    return [tuple(map(str, valid[number * len(valid) // count])) for number in range(count)], True
 
 
 def _require_equal_pieces(run: Run, program: Program, lines: Sequence[str]) -> None:

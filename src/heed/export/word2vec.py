@@ -18,11 +18,15 @@ from heed.export.imported_run import write_run
 from heed.models.word_vectors import SkipGramConfig
 from heed.recipe import recipe_type, task_of
 from heed.run import Run
+from heed.text.archives import open_bytes
 from heed.text.readers import read_text
 from heed.text.tokenizers import TokenizerConfig
 from heed.text.tokenizers.symbols import Word
 from heed.text.vocabulary import SPECIAL_PIECES
 from heed.training.config import TrainingConfig
+
+_START = 1 << 12
+"""Bytes of a file that show whether its numbers are written as text."""
 
 
 def export_word2vec(run: Run, path: Path) -> int:
@@ -64,6 +68,12 @@ def import_word2vec(path: Path, out: Path) -> int:
 
 def _read(path: Path) -> tuple[list[str], NDArray[np.float32]]:
     """The words and their vectors [V, D], without special pieces and repetitions."""
+    with open_bytes(path) as file:
+        if b"\0" in file.read(_START):
+            raise DataError(
+                f"{path} is in the binary format of word2vec. Write it as text with gensim: "
+                "KeyedVectors.load_word2vec_format(FILE, binary=True).save_word2vec_format(TEXT)."
+            )
     lines = read_text(path)
     try:
         number, size = map(int, next(iter(lines), "").split())
