@@ -7,7 +7,7 @@ paper's CNN-rand. Tokens beyond the text are zeros.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import torch
 import torch.nn.functional as F
@@ -27,7 +27,7 @@ class CnnConfig(ModelConfig):
     """Kind of model: the key in `MODELS`."""
     d_model: int = Field(default=128, ge=1)
     """Features of a token's vector."""
-    widths: tuple[int, ...] = Field(default=(3, 4, 5), min_length=1)
+    widths: tuple[Annotated[int, Field(ge=1)], ...] = Field(default=(3, 4, 5), min_length=1)
     """Tokens of the windows."""
     num_filters: int = Field(default=100, ge=1)
     """Filters for each width."""
