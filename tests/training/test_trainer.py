@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -257,6 +258,9 @@ def test_a_checkpoint_of_another_model_or_average_is_refused(tmp_path: Path) -> 
         trainer_of(prepared(tmp_path, "wider", model__d_ff=48)).restore(checkpoint)
     with pytest.raises(UsageError, match="no average of the weights"):
         trainer_of(prepared(tmp_path, "averaged")).restore(checkpoint)
+    averaged = dataclasses.replace(checkpoint, average=checkpoint.weights)
+    with pytest.raises(UsageError, match=r'no earlier sets of the weights: training.average was not "last"'):
+        trainer_of(prepared(tmp_path, "last", training__average="last")).restore(averaged)
 
 
 @pytest.mark.parametrize(("before", "after"), [("adam", "muon"), ("muon", "adam"), ("sgd", "adam")])

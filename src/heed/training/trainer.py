@@ -371,13 +371,13 @@ class Trainer:
         self._require_same_optimizer(checkpoint)
         self.weights.load(checkpoint.weights)
         load_optimizer_tensors(self.optimizer, {name: master[name] for name in self._optimised}, checkpoint.optimizer)
+        if not self._is_average(checkpoint.average):
+            raise UsageError(
+                f"the checkpoint has no {'earlier sets' if self.average is None else 'average'} of the weights: "
+                f'training.average was not "{self.config.average}" when it was written. Undo the change of '
+                f"recipe.toml, or start a new run from these weights with --init {self.folder}."
+            )
         if self.average is not None:
-            if checkpoint.average.keys() != master.keys():
-                raise UsageError(
-                    "the checkpoint has no average of the weights: training.average was not "
-                    f'"{self.config.average}" when it was written. Undo the change of recipe.toml, or start a new run '
-                    f"from these weights with --init {self.folder}."
-                )
             self.average.load(checkpoint.average, checkpoint.progress.average_updates)
         elif self.config.average == "last":
             self.recent = unflattened(checkpoint.average, master)
@@ -385,6 +385,12 @@ class Trainer:
         self.progress = checkpoint.progress
         if self.progress.best_on_schedule is None and self.progress.num_validations:  # written by an older version
             self.progress.best_on_schedule = self.progress.best_score
+
+    def _is_average(self, tensors: Mapping[str, Tensor]) -> bool:
+        """Whether these tensors of a checkpoint are of the configured average."""
+        if self.config.average == "last":
+            return all("/" in name for name in tensors)  # sets of weights, see `flattened`
+        return self.average is None or tensors.keys() == self.weights.master.keys()
 
     def _require_same_optimizer(self, checkpoint: Checkpoint) -> None:
         found: dict[str, set[str]] = {}
