@@ -338,10 +338,13 @@ class Trainer:
     def _is_better(self, value: float, tie: float, best: float | None, best_tie: float | None) -> bool:
         """Whether a score is better than the best one so far.
 
-        The tie breaker decides between equal scores: early translations all have BLEU 0, for example.
+        The tie breaker decides between equal scores: early translations all have BLEU 0, for example. Any number is
+        better than NaN, which a metric may give where it is not defined.
         """
-        if best is None or value == best:
-            return best is None or best_tie is None or not tie >= best_tie
+        if best is None or math.isnan(best):
+            return best is None or not math.isnan(value)
+        if value == best:
+            return best_tie is None or not tie >= best_tie
         return value > best if METRICS[self.config.stop_metric].higher_is_better else value < best
 
     # --- checkpoints ------------------------------------------------------------------------------------
