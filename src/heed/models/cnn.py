@@ -63,6 +63,9 @@ class Cnn(ReaderModel):
         return torch.cat(outputs, 1).relu().transpose(1, 2)
 
     def _convolved(self, vectors: Tensor, linear: nn.Module, width: int) -> Tensor:
-        assert isinstance(linear, nn.Linear)
+        padded = F.pad(vectors, (0, width - 1))
+        if not isinstance(linear, nn.Linear):  # a packed one
+            windows: Tensor = linear(padded.unfold(2, width, 1).permute(0, 2, 3, 1).flatten(2))
+            return windows.transpose(1, 2)
         kernel = linear.weight.view(-1, width, self.config.d_model).transpose(1, 2)
-        return F.conv1d(F.pad(vectors, (0, width - 1)), kernel, linear.bias)
+        return F.conv1d(padded, kernel, linear.bias)
