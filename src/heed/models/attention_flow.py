@@ -87,5 +87,6 @@ class AttentionFlow(BiLstm):
 
     def _similarities(self, a: Float[Tensor, "B T D"], b: Float[Tensor, "B S D"]) -> Float[Tensor, "B T S"]:
         """u · a_i + v · b_j + w · (a_i ⊙ b_j)."""
-        u, v, w = self.similarity["weight"].unbind(0)
+        weight: Tensor = self.similarity["weight"]
+        u, v, w = weight.unbind(0)
         return (a @ u)[:, :, None] + (b @ v)[:, None] + (a * w) @ b.transpose(1, 2)
