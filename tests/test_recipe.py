@@ -113,6 +113,23 @@ def test_subword_dropout_is_refused_where_it_has_no_effect(task: str, kind: str)
         dropping(kind, task=task)
 
 
+@pytest.mark.parametrize("key", ["training.r_drop", "tokenizer.dropout"])
+@pytest.mark.parametrize(
+    ("task", "kind", "metric"),
+    [
+        ("captioning", "show_attend_tell", "cider"), ("word-vectors", "skip_gram", "negative_sampling"),
+        ("classification", "bag", "accuracy"), ("tagging", "bilstm", "tag_accuracy"), ("span", "encoder", "answer_f1"),
+    ],
+)  # fmt: skip
+def test_settings_of_translation_are_refused_where_they_have_no_effect(
+    task: str, kind: str, metric: str, key: str
+) -> None:
+    model = {"kind": kind, "dropout": 0.1} if kind != "skip_gram" else {"kind": kind}
+    keys = {"training.stop_metric": metric, "training.label_smoothing": 0.0, "tokenizer.kind": "word", key: 0.1}
+    with pytest.raises(UsageError, match=f'{key} requires task = "translation"|r_drop compares two passes'):
+        build_recipe(Document({"task": task, "model": model}), keys)
+
+
 def test_an_old_run_with_ineffective_subword_dropout_is_still_read() -> None:
     assert dropping("word", task="language-model", format=1).tokenizer.dropout == 0.1
 

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 import torch
 from command import call
-from random_models import random_source
+from random_models import READER_CONFIGS, model_of, random_source
 from toy import WORDS, prepared, trained, trainer_of, unchecked_shapes, with_weights, write_lines
 from trainings import content
 
 import heed
 from heed.core.errors import UsageError
 from heed.models import build_model
-from heed.models.transfer import READER, reader_config, reader_weights
+from heed.models.transfer import READER, embedding_name, reader_config, reader_weights
 from heed.nn.contract import Vocabularies
 from heed.nn.weight_file import read_weights
 from heed.run import WEIGHTS, Run, load_weights
@@ -244,6 +244,16 @@ def test_layers_are_unfrozen_from_the_top() -> None:
     assert trained_names(TrainingConfig(freeze="reader"), NAMES, 5) == {NAMES[6]}
     assert trained_names(TrainingConfig(freeze="embeddings"), NAMES, 0) == {*NAMES[3:]}
     assert trained_names(TrainingConfig(), NAMES, 0) == {*NAMES}
+
+
+@pytest.mark.parametrize("name", READER_CONFIGS)
+def test_frozen_embeddings_are_the_vectors_of_tokens_and_no_layer(name: str) -> None:
+    names = [READER + each for each, _ in model_of(name).named_parameters()] + ["head.output.weight"]
+    frozen = {*names} - trained_names(TrainingConfig(freeze="embeddings"), names, 0)
+    assert READER + embedding_name(READER_CONFIGS[name]) in frozen
+    of_tokens = ("embedding", "positions", "segments", "forward_lm.", "backward_lm.")
+    assert all(each.startswith(tuple(READER + begin for begin in of_tokens)) for each in frozen)
+    assert not any(".layers." in each or ".blocks." in each for each in frozen)
 
 
 def test_each_layer_has_its_rate(tmp_path: Path) -> None:

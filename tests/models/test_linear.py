@@ -8,6 +8,7 @@ from itertools import pairwise
 import pytest
 import torch
 
+from heed.core.errors import UsageError
 from heed.models.linear import Examples, LinearConfig, LinearNgrams
 from heed.nn.contract import Vocabularies
 from heed.statistical.ngram_table import NgramNames
@@ -37,6 +38,26 @@ def test_the_model_does_not_depend_on_how_much_is_held_at_a_time(pairs: bool, mo
     assert whole.state_dict().keys() == in_parts.state_dict().keys()
     for name, array in whole.state_dict().items():
         assert array.equal(in_parts.state_dict()[name]), name
+
+
+@pytest.mark.parametrize(
+    "keys", [{"characters": 1}, {"min_characters": 4, "characters": 3}, {"max_features": (1 << 24) + 1}]
+)
+def test_ngrams_that_cannot_be_features_are_refused(keys: dict[str, int]) -> None:
+    with pytest.raises(UsageError, match=list(keys)[-1]):
+        LinearConfig(**keys)
+
+
+@pytest.mark.parametrize(("least", "most", "longest"), [(2, 80, 3), (4, 32, 4), (4, 20, 0), (5, 20, 0)])
+def test_in_a_large_corpus_the_longest_ngrams_that_fit_are_features(
+    least: int, most: int, longest: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [("one two three four",), ("five six seven eight",)]
+    model = LinearNgrams(LinearConfig(words=1, min_characters=least, min_count=1), Vocabularies(0, 2))
+    examples = Examples(lambda: rows, torch.tensor([[0.0], [1.0]]), (), torch.zeros(0, 2), "label")
+    monkeypatch.setattr("heed.models.linear.MAX_ENTRIES", most)
+    model.estimate(examples)
+    assert model.facts["characters"] == longest
 
 
 def test_ngrams_are_named_as_they_are_written() -> None:

@@ -11,7 +11,7 @@ from random_models import model_of, random_images, random_targets
 from torch import Tensor
 
 from heed.core.errors import UsageError
-from heed.models.show_attend_tell import ShowAttendTell
+from heed.models.show_attend_tell import ShowAttendTell, ShowAttendTellConfig
 from heed.nn.caption_head import AttentionTerms, CaptionHead
 from heed.nn.contract import Smoothing, Trace
 from heed.nn.dropout_keys import DropoutKeys
@@ -120,6 +120,11 @@ def test_the_gradient_of_reinforce_is_that_of_the_expected_reward() -> None:
         probs = logits.softmax(0)
         estimate = (probs.detach() * (reward - baseline) * probs.log()).sum()
         torch.testing.assert_close(torch.autograd.grad(estimate, logits)[0], expected)
+
+
+def test_stages_without_features_are_refused() -> None:
+    with pytest.raises(UsageError, match="channels"):
+        ShowAttendTellConfig(channels=(0, 4, 4))
 
 
 def test_a_model_of_images_needs_them_and_has_no_other_engine() -> None:

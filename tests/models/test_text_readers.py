@@ -8,6 +8,7 @@ import pytest
 import torch
 from random_models import VOCABULARIES, random_source, row_of
 
+from heed.core.errors import UsageError
 from heed.models.bag import Bag, BagConfig
 from heed.models.cnn import Cnn, CnnConfig
 from heed.nn.contract import Trace
@@ -31,6 +32,12 @@ def test_the_convolutional_reader_is_that_of_kim() -> None:
                 for linear, width in zip(model.filters, (2, 3), strict=True)
             ]
             torch.testing.assert_close(features[row, at], torch.cat(expected))
+
+
+@pytest.mark.parametrize("widths", [(), (0,), (3, -1)])
+def test_windows_without_tokens_are_refused(widths: tuple[int, ...]) -> None:
+    with pytest.raises(UsageError, match="widths"):
+        CnnConfig(widths=widths)
 
 
 @torch.no_grad()

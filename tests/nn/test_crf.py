@@ -70,6 +70,12 @@ def test_scores_of_given_tags_are_those_of_the_definition(legal: Legal | None) -
             assert float(chain.scores(padded)[row]) == pytest.approx(score)
 
 
+def test_tags_of_the_padding_are_ignored_even_where_they_are_illegal() -> None:
+    chain, tags = Chain.of(*parts(), LEGAL), torch.tensor([[0, 1, 1, 2, 0], [0, 2, 1, 0, 2], [0, 3, 3, 2, 1]])
+    of_rows = [scores_of(row, LEGAL)[tuple(tags[row, :length].tolist())] for row, length in enumerate(LENGTHS)]
+    torch.testing.assert_close(chain.scores(tags), torch.tensor(of_rows).double(), rtol=1e-6, atol=1e-6)
+
+
 @both
 @pytest.mark.parametrize("number", [1, 2, 7, 100])
 def test_the_best_sequences_are_the_best_of_all(legal: Legal | None, number: int) -> None:

@@ -44,9 +44,10 @@ def test_an_unavailable_device_is_refused_with_advice(name: str, no_accelerator:
         choose_device(name)
 
 
-def test_an_unknown_device_is_refused_with_the_allowed_ones() -> None:
-    with pytest.raises(UsageError, match="auto, cpu, cuda or cuda:N, got 'gpu'"):
-        choose_device("gpu")
+@pytest.mark.parametrize("name", ["gpu", "cpu:x", "cuda:x", "cuda:-1", "cuda:01", "cuda:1000", "cuda:"])
+def test_an_unknown_device_is_refused_with_the_allowed_ones(name: str) -> None:
+    with pytest.raises(UsageError, match=f"auto, cpu, cuda or cuda:N, got '{name}'"):
+        choose_device(name)
 
 
 def test_the_number_of_threads_is_set() -> None:

@@ -67,7 +67,7 @@ def test_the_mask_of_attention_weights_does_not_depend_on_padding() -> None:
     assert weight_masks(dropout_keys, size=13).equal(weight_masks(dropout_keys, size=30)[..., :13])
 
 
-@pytest.mark.parametrize("probability", [0.1, 0.3, 0.5, 0.9])
+@pytest.mark.parametrize("probability", [0.1, 0.3, 0.5, 0.9, 0.999])
 def test_the_dropped_share_is_near_the_probability_and_the_mean_is_preserved(probability: float) -> None:
     ones = torch.ones(8, 100, 50)
     for found in (

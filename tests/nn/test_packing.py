@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import copy
+from typing import Any
 
 import pytest
 import torch
-from random_models import CONFIGS, VOCABULARIES, random_source, source_for
+from random_models import CONFIGS, READER_CONFIGS, VOCABULARIES, random_documents, random_source, source_for
 from random_models import model_of as model_of_kind
 from torch import nn
 
 from heed.core.errors import UsageError
 from heed.models import Model, build_model
 from heed.models.encoder_decoder import EncoderDecoderConfig
+from heed.models.gpt import GptConfig
 from heed.models.recurrent_decoder import RecurrentDecoderConfig
 from heed.models.rnn_attention import RecurrentAttentionConfig
 from heed.models.rnn_lm import RecurrentConfig
 from heed.models.rnn_reader import RecurrentReaderConfig
 from heed.models.transformer import Transformer, TransformerConfig
 from heed.models.trellisnet import TrellisNetConfig
+from heed.nn.attention import ATTENTION
 from heed.nn.contract import Vocabularies
 from heed.nn.heads import LinearHead
 from heed.nn.packing import MOST_ROWS, PackedHead, PackedLinear, RoundedLinear, can_round, pack
@@ -106,6 +109,36 @@ def test_every_model_computes_the_same_when_all_or_some_of_its_weights_are_packe
     packed = copy.deepcopy(plain)
     pack(packed)
     require_the_same(plain, packed, 1e-4 if dtype == torch.float32 else 0.1)
+
+
+@pytest.mark.parametrize("attention", ATTENTION)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_every_attention_computes_the_same_when_it_is_packed(
+    attention: str, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a translator and of a language model, whose cache has float32 on a CPU."""
+    monkeypatch.setattr("heed.nn.packing.SMALL", 1)
+    sizes: dict[str, Any] = {"d_model": 16, "d_ff": 16, "num_heads": 2, "attention": attention}
+    for config in (TransformerConfig(tie="target", **sizes), GptConfig(max_len=8, **sizes)):
+        plain = build_model(config, VOCABULARIES).requires_grad_(False).to(dtype)
+        packed = copy.deepcopy(plain)
+        pack(packed)
+        require_the_same(plain, packed, 1e-4 if dtype == torch.float32 else 0.1)
+
+
+@torch.inference_mode()
+@pytest.mark.parametrize("name", READER_CONFIGS)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_every_reader_computes_the_same_when_it_is_packed(
+    name: str, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("heed.nn.packing.SMALL", 1)
+    plain = model_of_kind(name).to(dtype)
+    packed = copy.deepcopy(plain)
+    pack(packed)
+    source = random_documents([3, 1]) if plain.source == "documents" else random_source([7, 4])
+    theirs, ours = plain.read(source)[source.mask], packed.read(source)[source.mask]
+    torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-4 if dtype == torch.float32 else 0.1)
 
 
 @pytest.mark.parametrize("name", EIGHT_BITS)

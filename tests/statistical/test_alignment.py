@@ -21,7 +21,7 @@ from heed.statistical.alignment.ibm2 import Ibm2
 from heed.statistical.alignment.lexicon import Lexicon
 from heed.statistical.alignment.pairs import NULL, SentencePairs, Words
 from heed.statistical.alignment.smoothing import FLOOR, NONE, Smoothing
-from heed.statistical.alignment.training import train
+from heed.statistical.alignment.training import train, train_pair
 
 
 @pytest.mark.parametrize("name", ["ibm1", "ibm2", "diagonal"])
@@ -171,6 +171,17 @@ def test_words_are_numbered_in_order_and_unknown_ones_are_1() -> None:
     assert list(folded) == ["b", "a"]
     assert SentencePairs.of([["A", "b", "C"]], [["b"]], folded, words)[0] == ([3, 2, 1], [2])
     assert SentencePairs.of([["a", "c"]], [["b"]], words, words)[0] == ([3, 1], [2])
+
+
+@pytest.mark.parametrize("name", ["ibm1", "ibm2", "diagonal", "hmm"])
+def test_words_whose_probabilities_underflow_can_still_be_linked(name: str) -> None:
+    """With α = 0.001, exp ψ(α) is below the least number."""
+    words = [["a", "b"], ["a", "c", "d"], ["a"], ["b", "c"]], [["x", "y"], ["x", "z", "w"], ["x", "x"], ["y", "z"]]
+    trained = train_pair(name, *words, smoothing=Smoothing("variational", 1e-3))
+    pairs = SentencePairs.of([["d", "d"]], [["x", "z"]], trained.src_words, trained.tgt_words)
+    aligner = trained.aligners["forward"]
+    [posteriors] = aligner.posteriors(pairs)
+    assert np.allclose(posteriors.sum(-1), 1) and np.isfinite(aligner.log_likelihood(pairs))
 
 
 def test_collapsed_smoothing_leaves_a_pair_out_of_its_own_counts() -> None:

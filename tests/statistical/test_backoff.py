@@ -94,6 +94,14 @@ def test_rows_of_a_batch_are_independent() -> None:
     np.testing.assert_array_equal(together[1], walk(model, [BOS, C, C]))
 
 
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("word", [-1, VOCAB_SIZE])
+def test_a_number_that_is_no_word_has_no_probability(word: int) -> None:
+    model = model_of(SENTENCES, 2)
+    with pytest.raises(ValueError, match=f"numbers from 0 to {VOCAB_SIZE - 1}"):
+        model.log_prob(model.start[None], np.array([word]))
+
+
 def test_no_contexts_give_no_rows() -> None:
     model = model_of(SENTENCES, 2)
     none = np.empty((0, 1), dtype=np.int64)

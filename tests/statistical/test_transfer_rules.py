@@ -83,6 +83,31 @@ def test_each_part_of_the_language(rules: str, target: str) -> None:
     assert translated("a dog cat", parsed(HEAD + rules)) == target
 
 
+WORDS = """
+name = "words with capitals, and features of one that is in no closed class"
+[classes]
+A = ["A"]
+[translations]
+Dog = "Köter"
+[[tests]]
+class = "N"
+features = { number = "sg" }
+[features]
+Cat = { number = "pl" }
+[[forms]]
+class = "A"
+words = { "" = "der" }
+[[forms]]
+class = "N"
+by = ["number"]
+words = { pl = "Katzen" }
+"""
+
+
+def test_a_rule_file_names_source_words_in_any_case_and_sets_features_of_all() -> None:
+    assert translated("a dog cat", parsed(WORDS)) == "der Köter Katzen"
+
+
 RULE = HEAD + '[[rules]]\nname = "turn"\n'
 
 

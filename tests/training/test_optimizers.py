@@ -103,6 +103,13 @@ def test_muon_moves_the_matrices_of_linear_layers_and_no_table_or_kernel(name: s
     assert {name for name, quantities in kept.items() if "momentum" in quantities} == linear
 
 
+def test_muon_does_not_move_the_vectors_of_characters() -> None:
+    names = ("characters.weight", "characters.filters.weight")
+    weights = {f"reader.{name}": nn.Parameter(torch.ones(5, 3)) for name in names}
+    kept = kept_quantities(TrainingConfig(optimizer="muon"), weights)
+    assert {name for name, each in kept.items() if "momentum" in each} == {"reader.characters.filters.weight"}
+
+
 def test_orthogonalised_matrices_keep_their_directions_and_have_singular_values_near_one() -> None:
     torch.manual_seed(1)
     for shape in ((3, 6, 6), (2, 5, 12), (2, 12, 5)):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import math
 from pathlib import Path
 from typing import Any
 
@@ -257,6 +259,9 @@ def test_a_checkpoint_of_another_model_or_average_is_refused(tmp_path: Path) -> 
         trainer_of(prepared(tmp_path, "wider", model__d_ff=48)).restore(checkpoint)
     with pytest.raises(UsageError, match="no average of the weights"):
         trainer_of(prepared(tmp_path, "averaged")).restore(checkpoint)
+    averaged = dataclasses.replace(checkpoint, average=checkpoint.weights)
+    with pytest.raises(UsageError, match=r'no earlier sets of the weights: training.average was not "last"'):
+        trainer_of(prepared(tmp_path, "last", training__average="last")).restore(averaged)
 
 
 @pytest.mark.parametrize(("before", "after"), [("adam", "muon"), ("muon", "adam"), ("sgd", "adam")])
@@ -266,6 +271,14 @@ def test_a_checkpoint_of_another_optimiser_is_refused(tmp_path: Path, before: st
     checkpoint = load_checkpoint(list_checkpoints(tmp_path / "run" / "checkpoints")[-1])
     with pytest.raises(UsageError, match=f'not written with training.optimizer = "{after}".*--init'):
         trainer_of(prepared(tmp_path, "other", training__optimizer=after, **keys)).restore(checkpoint)
+
+
+def test_any_score_is_better_than_one_that_is_not_a_number(tmp_path: Path) -> None:
+    trainer = trainer_of(prepared(tmp_path))
+    order = [math.nan, 0.0, 20.0]
+    better = [trainer._is_better(value, 1.0, best, 1.0) for best in order for value in order]
+    assert better == [False, True, True, False, False, True, False, False, False]
+    assert trainer._is_better(math.nan, 1.0, None, None)
 
 
 def test_bfloat16_trains_and_keeps_float32_weights(tmp_path: Path) -> None:

@@ -59,7 +59,7 @@ class AttentionFlow(BiLstm):
         config, size = self.config, self.num_features
         self.alignment = nn.Linear(num_inputs, config.hidden_size)
         self.first = Bidirectional(self.cell, 2 * num_inputs, config.hidden_size)
-        self.similarity = nn.Linear(size, 3, bias=False)
+        self.similarity = nn.ParameterDict({"weight": nn.Linear(size, 3, bias=False).weight})  # u, v and w: no layer
         self.summary = nn.Linear(size, 1)
         self.flow = nn.Linear(4 * size, size)
         self.layers = nn.ModuleList(
@@ -87,5 +87,6 @@ class AttentionFlow(BiLstm):
 
     def _similarities(self, a: Float[Tensor, "B T D"], b: Float[Tensor, "B S D"]) -> Float[Tensor, "B T S"]:
         """u · a_i + v · b_j + w · (a_i ⊙ b_j)."""
-        u, v, w = self.similarity.weight.unbind(0)
+        weight: Tensor = self.similarity["weight"]
+        u, v, w = weight.unbind(0)
         return (a @ u)[:, :, None] + (b @ v)[:, None] + (a * w) @ b.transpose(1, 2)

@@ -7,7 +7,7 @@ paper's CNN-rand. Tokens beyond the text are zeros.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import torch
 import torch.nn.functional as F
@@ -27,7 +27,7 @@ class CnnConfig(ModelConfig):
     """Kind of model: the key in `MODELS`."""
     d_model: int = Field(default=128, ge=1)
     """Features of a token's vector."""
-    widths: tuple[int, ...] = Field(default=(3, 4, 5), min_length=1)
+    widths: tuple[Annotated[int, Field(ge=1)], ...] = Field(default=(3, 4, 5), min_length=1)
     """Tokens of the windows."""
     num_filters: int = Field(default=100, ge=1)
     """Filters for each width."""
@@ -63,6 +63,9 @@ class Cnn(ReaderModel):
         return torch.cat(outputs, 1).relu().transpose(1, 2)
 
     def _convolved(self, vectors: Tensor, linear: nn.Module, width: int) -> Tensor:
-        assert isinstance(linear, nn.Linear)
+        padded = F.pad(vectors, (0, width - 1))
+        if not isinstance(linear, nn.Linear):  # a packed one
+            windows: Tensor = linear(padded.unfold(2, width, 1).permute(0, 2, 3, 1).flatten(2))
+            return windows.transpose(1, 2)
         kernel = linear.weight.view(-1, width, self.config.d_model).transpose(1, 2)
-        return F.conv1d(F.pad(vectors, (0, width - 1)), kernel, linear.bias)
+        return F.conv1d(padded, kernel, linear.bias)

@@ -19,13 +19,13 @@ import numpy as np
 import torch
 from jaxtyping import Float
 from numpy.typing import NDArray
-from pydantic import Field
+from pydantic import Field, model_validator
 from torch import Tensor
 
 from heed.models.model import Model, ModelConfig
 from heed.models.ngram_blocks import NgramBlocks, Texts
 from heed.nn.contract import Vocabularies
-from heed.nn.incidence import Features, Incidence
+from heed.nn.incidence import MOST_COLUMNS, Features, Incidence
 from heed.nn.links import LINKS, Link
 from heed.nn.penalised_regression import Optimum, fit
 from heed.statistical.text_ngrams import MAX_COUNT, Hashes, NgramOrders, columns_of
@@ -55,12 +55,21 @@ class LinearConfig(ModelConfig):
     """Longest n-gram of characters (0: none)."""
     min_count: int = Field(default=2, ge=1)
     """Occurrences in training from which an n-gram is a feature."""
-    max_features: int = Field(default=1_000_000, ge=1)
+    max_features: int = Field(default=1_000_000, ge=1, le=MOST_COLUMNS)
     """The most frequent n-grams of each kind that are features."""
     scaling: Literal["auto", "tfidf", "naive_bayes"] = "auto"
     """Scaling of the features ("auto": the better one on validation data)."""
     strength: float = Field(default=0.0, ge=0)
     """C, the weight of the data relative to the penalty (0: the best one on validation data)."""
+
+    @model_validator(mode="after")
+    def _check(self) -> LinearConfig:
+        if 0 < self.characters < self.min_characters:
+            raise ValueError(
+                f"model.characters = {self.characters} must be at least model.min_characters = {self.min_characters}, "
+                "or 0 for no n-grams of characters"
+            )
+        return self
 
     def summary(self) -> str:
         characters = f" and {self.min_characters} to {self.characters} characters" * bool(self.characters)
@@ -148,7 +157,8 @@ class LinearNgrams(Model):
         """The longest n-grams of the config, or the longest shorter ones that are not too many for the memory."""
         config = self.config
         sample = list(islice(examples.texts(), _SAMPLE))
-        characters = [order for order in (config.characters, 4, 3, 0) if order <= config.characters]
+        shorter = [order for order in (4, 3) if config.min_characters <= order < config.characters]
+        characters = [config.characters, *shorter, 0]
         choices = [NgramOrders(config.words, config.min_characters, order) for order in characters]
         for orders in (*choices, NgramOrders(1, config.min_characters, 0)):
             if NgramBlocks(orders).number(sample) * len(examples.targets) <= MAX_ENTRIES * len(sample):

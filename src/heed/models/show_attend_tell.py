@@ -16,7 +16,7 @@ the paper's was trained for object recognition.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 import torch
 from jaxtyping import Float, Int
@@ -34,7 +34,8 @@ from heed.nn.images import ImageEncoder, ImageSource
 from heed.nn.recurrent import LSTMCell
 from heed.nn.states import Memory, RowState
 
-Channels = tuple[int, int, int]
+_Size = Annotated[int, Field(ge=1)]
+Channels = tuple[_Size, _Size, _Size]
 _PLACES, _EXPECTED = 2, 3
 """Dropout sites of the random choices of hard attention."""
 

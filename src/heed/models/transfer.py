@@ -74,7 +74,10 @@ def reader_weights(config: ModelConfig, weights: Weights, direction: str = "forw
     return {name.removeprefix(READER): each for name, each in weights.items() if name.startswith(READER)}
 
 
-EMBEDDINGS = {"encoder": "embedding.weight", "elmo": "forward_lm.embedding"}
+EMBEDDINGS = {
+    **dict.fromkeys(("encoder", "rnn_reader", "sentence_convolution", "ngram_convolution"), "embedding.weight"),
+    "elmo": "forward_lm.embedding",
+}
 """The vectors of tokens in readers, where they are not named `embedding`."""
 
 

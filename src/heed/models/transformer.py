@@ -21,7 +21,7 @@ from heed.core.config import KeyOf
 from heed.core.errors import UsageError
 from heed.models.block_step import BlockStep, can_step
 from heed.models.model import GenerativeModel, ModelConfig, Shard
-from heed.nn.attention import ATTENTION, BEGINNING, Attention
+from heed.nn.attention import ATTENTION, BEGINNING, Attention, MultiHeadAttention
 from heed.nn.causal_mixing import CAUSAL_MIXING, CausalMixing
 from heed.nn.contract import Recorder, TokenSource, Trace, Vocabularies, recorder_of
 from heed.nn.dropout_keys import DropoutKeys, dropout
@@ -202,7 +202,7 @@ class DecoderBlock(nn.Module):
 
     def make_step(self) -> None:
         """Prepare `step`, if it knows the attentions of this block."""
-        if can_step(self.self_attention) and can_step(self.cross_attention):
+        if can_step(self.self_attention) and type(self.cross_attention) is MultiHeadAttention:
             residuals = (self.self_residual, self.cross_residual, self.feed_forward_residual)
             self.step = BlockStep(
                 cast(Any, self.self_attention), cast(Any, self.cross_attention), self.feed_forward.function(),

@@ -79,7 +79,8 @@ class Chain:
         """The score of one tag sequence for each sentence; tags of padding are ignored."""
         emitted = self.emissions.gather(-1, tags[..., None])[..., 0]
         steps = self.transitions[tags[:, :-1], tags[:, 1:]]
-        return (emitted * self.mask).sum(1) + (steps * self.mask[:, 1:]).sum(1)
+        steps = steps.masked_fill(~self.mask[:, 1:], 0.0)  # those of the padding may be illegal
+        return (emitted * self.mask).sum(1) + steps.sum(1)
 
     def log_partition(self) -> Float[Tensor, " B"]:
         """log Σ exp(score) over all tag sequences of each sentence; differentiable."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import math
+import re
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -27,7 +28,7 @@ def choose_device(name: str) -> torch.device:
     """
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
-    if name.split(":")[0] not in ("cpu", "cuda"):
+    if re.fullmatch(r"cpu|cuda(:(0|[1-9]\d?))?", name, re.ASCII) is None:
         raise UsageError(f"--device must be auto, cpu, cuda or cuda:N, got {name!r}.")
     if name.startswith("cuda") and not torch.cuda.is_available():
         raise UsageError(f"--device {name}: PyTorch sees no CUDA device here. Use --device cpu.")

@@ -208,8 +208,8 @@ def _at_least(values: Tensor, limit: int) -> Tensor:
 
 
 def in_256ths(probability: float) -> int:
-    """A dropout probability in units of 1/256, rounded."""
-    return round(probability * 256)
+    """A dropout probability below 1 in units of 1/256, rounded; at most 255, so that something is kept."""
+    return min(round(probability * 256), 255)
 
 
 def as_factors(keep: Tensor, dtype: torch.dtype, probability: float) -> Tensor:

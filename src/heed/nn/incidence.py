@@ -25,6 +25,8 @@ ENTRIES = 1 << 19
 """Entries that a product or a transposition takes at once."""
 KEPT = 1 << 23
 """Entries of a matrix up to which their values are kept, and not computed for each product."""
+MOST_COLUMNS = 1 << 24
+"""Columns that a transposition can number."""
 _DAMPENED = (1 + np.log(np.maximum(np.arange(256), 1))).astype(np.float32)
 """1 + log c of each count c."""
 

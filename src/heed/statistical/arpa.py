@@ -246,10 +246,15 @@ class _Tree:
         self.vocab_size = 0
 
     def add_words(self, section: _Section, vocab_size: int) -> None:
-        """Set the first level; words that are not in the file, such as padding, are never predicted."""
+        """Set the first level; words that are not in the file, such as padding, are never predicted.
+
+        Raises ValueError for repeated words.
+        """
         self.vocab_size = vocab_size
         log_probs, backoffs = np.full(vocab_size, -np.inf), np.zeros(vocab_size)
         ids = section.ids[:, 0]
+        if len(np.unique(ids)) < len(ids):
+            raise ValueError("a word is repeated.")
         log_probs[ids], backoffs[ids] = section.log_probs, section.backoffs
         log_probs[Vocabulary.bos_id] = -np.inf
         self._append(np.zeros(vocab_size, dtype=np.int64), np.arange(vocab_size), log_probs, backoffs)
@@ -292,6 +297,8 @@ def _columns_of(lines: list[str]) -> tuple[Floats, list[str], Floats]:
         rows = [line.split("\t") for line in lines]
         columns = [row[0] for row in rows], [row[1] for row in rows], [row[2] if len(row) > 2 else "0" for row in rows]
     log_probs, backoffs = (np.fromiter(map(float, values), np.float64, len(lines)) for values in columns[::2])
+    if not ((log_probs < np.inf) & (backoffs < np.inf)).all():  # "nan" and "inf" are floats too
+        raise ValueError("not a logarithm")
     return log_probs, columns[1], backoffs
 
 

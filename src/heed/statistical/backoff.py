@@ -198,6 +198,9 @@ class BackoffModel(Predictor):
         return ends
 
     def log_prob(self, contexts: Ints, words: Ints) -> Floats:
+        """As the base class. Raises ValueError for numbers that are not words, which even the root does not have."""
+        if words.min(initial=0) < 0 or words.max(initial=0) >= self.vocab_size:
+            raise ValueError(f"words are numbers from 0 to {self.vocab_size - 1}")
         log_probs = np.zeros(len(words))
         left = np.arange(len(words))
         nodes = contexts[:, 0]

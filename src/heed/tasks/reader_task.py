@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from heed.data.batch import Ids, TrainingBatch
 from heed.data.loader import BatchLoader
-from heed.tasks.task import Loader, Task
+from heed.tasks.task import Loader, Task, refuse_settings_of_translation
 
 
 class ReaderTask(Task):
@@ -19,8 +19,8 @@ class ReaderTask(Task):
 
     @classmethod
     def check(cls, recipe: Any, is_new: bool) -> None:
-        if recipe.training.r_drop:
-            raise ValueError('training.r_drop requires task = "translation": set it to 0')
+        if is_new:
+            refuse_settings_of_translation(recipe)
 
     @abstractmethod
     def collate(self, ids: Mapping[str, Sequence[Ids]], rows: Sequence[int] | NDArray[np.int64]) -> TrainingBatch:

@@ -287,3 +287,11 @@ class Task(ABC):
     @abstractmethod
     def predictor(cls, run: Any, combined: Combination = ALONE) -> Predictor:
         """The predictor of a trained run of this task, alone or combined with other runs."""
+
+
+def refuse_settings_of_translation(recipe: Any) -> None:
+    """Raise ValueError for settings that have an effect on translators only."""
+    if recipe.training.r_drop:
+        raise ValueError('training.r_drop requires task = "translation": set it to 0')
+    if recipe.tokenizer.dropout:
+        raise ValueError('tokenizer.dropout requires task = "translation" and tokenizer.kind = "bpe": set it to 0')

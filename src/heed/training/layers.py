@@ -15,6 +15,8 @@ from heed.training.config import TrainingConfig
 _NUMBERED = re.compile(r"\b(?:blocks|layers)\.(\d+)\.")
 _TOP = re.compile(r"^head\.|^reader\.mix\.")
 _AFTER = re.compile(r"^reader\.(?:\w+_lm\.)?norm\.")
+_VECTORS = re.compile(r"^reader\.(?:\w+_lm\.)?(?:embedding|positions|segments)\b|^reader\.embedding_norm\.")
+"""Vectors of tokens: in readers without numbered layers, layer 0 has more than these."""
 
 
 def from_the_top(names: Iterable[str]) -> list[list[str]]:
@@ -42,6 +44,5 @@ def trained_names(config: TrainingConfig, names: Iterable[str], epoch: int) -> s
     number = len(layers) if not config.unfreeze_every else 1 + int(epoch / config.unfreeze_every)
     if config.freeze == "reader":
         number = 1
-    elif config.freeze == "embeddings":
-        number = min(number, len(layers) - 1)
-    return {name for layer in layers[:number] for name in layer}
+    trained = {name for layer in layers[:number] for name in layer}
+    return {name for name in trained if config.freeze != "embeddings" or not _VECTORS.search(name)}

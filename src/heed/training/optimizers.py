@@ -132,9 +132,10 @@ def _groups(config: TrainingConfig, parameters: Mapping[str, Tensor]) -> list[_G
 def _is_hidden(name: str, weight: Tensor) -> bool:
     """Whether it is the matrix of a linear layer, and not of an embedding or of the output.
 
-    Tables (of positions, segments, hashed n-grams) and kernels have rows that are not the outputs of such a layer.
+    Tables (of characters, positions, segments, hashed n-grams) and kernels have rows that are not the outputs of such a
+    layer.
     """
-    is_matrix = weight.dim() == 2 and name.endswith(".weight")
+    is_matrix = weight.dim() == 2 and name.endswith(".weight") and not name.endswith("characters.weight")
     return is_matrix and "embedding" not in name and not name.startswith("head.")
 
 

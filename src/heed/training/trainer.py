@@ -338,10 +338,13 @@ class Trainer:
     def _is_better(self, value: float, tie: float, best: float | None, best_tie: float | None) -> bool:
         """Whether a score is better than the best one so far.
 
-        The tie breaker decides between equal scores: early translations all have BLEU 0, for example.
+        The tie breaker decides between equal scores: early translations all have BLEU 0, for example. Any number is
+        better than NaN, which a metric may give where it is not defined.
         """
-        if best is None or value == best:
-            return best is None or best_tie is None or not tie >= best_tie
+        if best is None or math.isnan(best):
+            return best is None or not math.isnan(value)
+        if value == best:
+            return best_tie is None or not tie >= best_tie
         return value > best if METRICS[self.config.stop_metric].higher_is_better else value < best
 
     # --- checkpoints ------------------------------------------------------------------------------------
@@ -371,13 +374,13 @@ class Trainer:
         self._require_same_optimizer(checkpoint)
         self.weights.load(checkpoint.weights)
         load_optimizer_tensors(self.optimizer, {name: master[name] for name in self._optimised}, checkpoint.optimizer)
+        if not self._is_average(checkpoint.average):
+            raise UsageError(
+                f"the checkpoint has no {'earlier sets' if self.average is None else 'average'} of the weights: "
+                f'training.average was not "{self.config.average}" when it was written. Undo the change of '
+                f"recipe.toml, or start a new run from these weights with --init {self.folder}."
+            )
         if self.average is not None:
-            if checkpoint.average.keys() != master.keys():
-                raise UsageError(
-                    "the checkpoint has no average of the weights: training.average was not "
-                    f'"{self.config.average}" when it was written. Undo the change of recipe.toml, or start a new run '
-                    f"from these weights with --init {self.folder}."
-                )
             self.average.load(checkpoint.average, checkpoint.progress.average_updates)
         elif self.config.average == "last":
             self.recent = unflattened(checkpoint.average, master)
@@ -385,6 +388,12 @@ class Trainer:
         self.progress = checkpoint.progress
         if self.progress.best_on_schedule is None and self.progress.num_validations:  # written by an older version
             self.progress.best_on_schedule = self.progress.best_score
+
+    def _is_average(self, tensors: Mapping[str, Tensor]) -> bool:
+        """Whether these tensors of a checkpoint are of the configured average."""
+        if self.config.average == "last":
+            return all("/" in name for name in tensors)  # sets of weights, see `flattened`
+        return self.average is None or tensors.keys() == self.weights.master.keys()
 
     def _require_same_optimizer(self, checkpoint: Checkpoint) -> None:
         found: dict[str, set[str]] = {}

@@ -15,6 +15,7 @@ from heed.nn.affine import Linear
 from heed.nn.attention.attention import BEGINNING, Attention
 from heed.nn.contract import Recorder
 from heed.nn.dropout_keys import DropoutKeys, in_256ths
+from heed.nn.packing import is_packed
 from heed.nn.scaled_dot_product import (
     WeightDropout,
     attend,
@@ -50,7 +51,7 @@ class _ScaledDotProduct(Attention):
     ) -> Float[Tensor, "R T D"]:  # fmt: skip
         keys, values = self.keys_values(x, memory, positions)
         shared = self.queries(x, positions).view(keys.shape[0], -1, x.shape[2])  # [B, W·T, D]
-        query = split_heads(shared, self.num_heads)
+        query = split_heads(shared, self.num_heads).to(keys.dtype)  # that of a cache may be higher
         dropout_keys = dropout_keys if self.dropout > 0 else None
         plain_is_faster = query.requires_grad and query.dtype == torch.bfloat16 and query.device.type == "cpu"
         if dropout_keys is not None or trace is not None or plain_is_faster:
@@ -65,7 +66,7 @@ class _ScaledDotProduct(Attention):
             context = weights @ values
         else:
             context = attend(query, keys, values, mask)
-        contexts: Tensor = self.output(merge_heads(context).view(x.shape))
+        contexts: Tensor = self.output(merge_heads(context).view(x.shape).to(x.dtype))
         return contexts
 
 
@@ -113,6 +114,9 @@ class FusedMultiHeadAttention(_ScaledDotProduct):
     def _part(self, x: Tensor, begin: int, end: int) -> Tensor:
         """Output features `begin … end - 1` of the matrix, in units of D."""
         rows = slice(begin * x.shape[-1], end * x.shape[-1])
+        if is_packed(self.query_key_value):
+            whole: Tensor = self.query_key_value(x)
+            return whole[..., rows]
         return linear(x, self.query_key_value.weight[rows], self.query_key_value.bias[rows])
 
     def queries(self, x: Float[Tensor, "R T D"], positions: RowPositions) -> Float[Tensor, "R T D"]:

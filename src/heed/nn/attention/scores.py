@@ -70,7 +70,7 @@ class ScoredAttention(Attention):
         positions: RowPositions = BEGINNING, dropout_keys: DropoutKeys | None = None, trace: Recorder | None = None,
     ) -> Float[Tensor, "R T C"]:  # fmt: skip
         rows, num_queries, _ = x.shape
-        keys, values = self.keys_values(x, memory, positions)
+        keys, values = (part.to(x.dtype) for part in self.keys_values(x, memory, positions))
         weights = self.weights(x, keys, mask, positions)
         if trace is not None:
             trace(weights.reshape(rows, 1, num_queries, -1))

@@ -118,7 +118,8 @@ class Lexicon:
             src, tgt = np.divmod(self.keys[part], self.tgt_size)
             means = None if self.related is None else self.related.means(part, tgt)
             prior = smoothing.prior(self.num_targets, means)
-            self.probs[part] = smoothing.probs(counts[part], self.totals[src], lengths[src].astype(np.float64), prior)
+            probs = smoothing.probs(counts[part], self.totals[src], lengths[src].astype(np.float64), prior)
+            self.probs[part] = np.maximum(probs, np.finfo(np.float64).tiny)  # what underflows stays possible
         floors = None if self.related is None else self.related.floors()
         self.probs[num:] = smoothing.floors(self.totals, smoothing.prior(self.num_targets, floors))
         self.counts = counts if smoothing.kind == "collapsed" else None

@@ -13,6 +13,8 @@
     as = "NP"                       # the match becomes one element of this class ...
     head = 3                        # ... with the features of this element
     set = [{ on = [1, 2], gender = "@3" }]      # features of elements: a value, or another's; or their class
+    [features]                      # of single words
+    two = { number = "pl" }
     [[forms]]                       # the target of the words of a class, by their features
     class = "DET"
     by = ["gender", "case"]
@@ -37,7 +39,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Self
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
 from heed.core.config import Config, build
 from heed.core.errors import UsageError
@@ -59,6 +61,8 @@ def _class(name: str) -> str:
 
 
 ClassName = Annotated[str, AfterValidator(_class)]
+SourceWord = Annotated[str, StringConstraints(to_lower=True)]
+"""A word of the source, which is compared in lower case."""
 
 
 class WordTest(Config):
@@ -176,12 +180,12 @@ class RuleFile(Config):
 
     name: str
     """Languages and purpose, for people."""
-    classes: Mapping[str, tuple[str, ...]] = {}
-    translations: Mapping[str, str] = {}
+    classes: Mapping[str, tuple[SourceWord, ...]] = {}
+    translations: Mapping[SourceWord, str] = {}
     """Translations that replace those of the dictionary."""
     tests: tuple[WordTest, ...] = ()
-    features: Mapping[str, Mapping[str, str]] = {}
-    """Features of words of closed classes."""
+    features: Mapping[SourceWord, Mapping[str, str]] = {}
+    """Features of single words, of a closed class or not."""
     rules: tuple[Rule, ...] = ()
     forms: tuple[Forms, ...] = ()
     defaults: Mapping[str, str] = {}

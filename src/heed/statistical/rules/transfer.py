@@ -69,13 +69,13 @@ def _node(
     place: int, word: str, candidates: Candidates, features_of: Callable[[str], Mapping[str, str]], rules: RuleFile
 ) -> Node:
     best = candidates[0][0] if candidates else word
-    known = dict(features_of(best))
+    known, own = features_of(best), rules.features.get(word, {})
     if word in rules.class_of:
-        return Node(rules.class_of[word], place, candidates, {**known, **rules.features.get(word, {})})
+        return Node(rules.class_of[word], place, candidates, {**known, **own})
     for test in rules.tests:
         if fnmatchcase(word, test.source) and fnmatchcase(best, test.target):
-            return Node(test.class_, place, candidates, {**known, **test.features})
-    return Node(OTHER, place, candidates, known)
+            return Node(test.class_, place, candidates, {**known, **test.features, **own})
+    return Node(OTHER, place, candidates, {**known, **own})
 
 
 def _applied(rule: Rule, nodes: list[Node]) -> list[Node]:

@@ -30,7 +30,7 @@ from heed.tasks.captioning.prepare import SIDES, TRAIN_IMAGES, VALID_IMAGES, pre
 from heed.tasks.defaults import Choices, CorpusStats, Machine
 from heed.tasks.generation import likelihoods_of
 from heed.tasks.predictor import ALONE, Combination
-from heed.tasks.task import Examination, Loss, Sample, Task, Validation
+from heed.tasks.task import Examination, Loss, Sample, Task, Validation, refuse_settings_of_translation
 from heed.text.doctor.findings import Diagnosis
 from heed.text.tokenizers import Tokenizer
 
@@ -56,6 +56,11 @@ class CaptioningTask(Task):
     @classmethod
     def fits(cls, model: Any) -> bool:
         return hasattr(model, "advance") and bool(model.needs_source) and model.source == "images"
+
+    @classmethod
+    def check(cls, recipe: Any, is_new: bool) -> None:
+        if is_new:
+            refuse_settings_of_translation(recipe)
 
     @classmethod
     def examine(cls, data: CaptioningData, quiet: bool) -> Examination:

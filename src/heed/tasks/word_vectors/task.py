@@ -29,7 +29,7 @@ from heed.nn.negative_sampling import negative_sampling_loss, pair_losses
 from heed.tasks import prepare
 from heed.tasks.defaults import Choices, CorpusStats, Machine
 from heed.tasks.predictor import ALONE, Combination
-from heed.tasks.task import Examination, Loader, Loss, Task, Validation
+from heed.tasks.task import Examination, Loader, Loss, Task, Validation, refuse_settings_of_translation
 from heed.tasks.word_vectors.data import WordText
 from heed.tasks.word_vectors.defaults import choose_word_vectors
 from heed.tasks.word_vectors.predictor import WordVectorPredictor, input_rows
@@ -65,6 +65,8 @@ class WordVectorTask(Task):
             raise ValueError(f'word vectors need tokenizer.kind = "word", got {recipe.tokenizer.kind!r}')
         if ngrams[1] and ngrams[0] > ngrams[1]:
             raise ValueError(f"model.min_ngram = {ngrams[0]} is greater than model.max_ngram = {ngrams[1]}")
+        if is_new:
+            refuse_settings_of_translation(recipe)
         needed = {"optimizer": "sgd", "precision": "float32", "weight_decay": 0, "parallel": "data"}
         for key, value in needed.items() if not MODELS[recipe.model.kind].count_based else ():
             if getattr(training, key) != value:
