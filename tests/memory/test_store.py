@@ -54,9 +54,35 @@ def test_near_matches_are_like_the_source_and_the_most_similar_come_first(memory
     assert [match.unit.source for match in memory.near("Press the green button twice.")] == sources[1:2]
 
 
+def test_a_suggestion_that_is_known_becomes_the_latest_unless_somebody_has_decided(memory: TranslationMemory) -> None:
+    for target in ("Ein Hund.", "Ein Dackel.", "Ein Hund."):
+        memory.suggest("A dog.", target)
+    assert [unit.target for unit in memory.exact_matches("A dog.")] == ["Ein Hund.", "Ein Dackel."]
+    assert [match.unit.target for match in memory.near("A dog!")] == ["Ein Hund.", "Ein Dackel."]
+    first, latest = memory.units()
+    memory.set_state([first.id], "approved")
+    memory.set_state([latest.id], "rejected")
+    memory.suggest("A dog.", first.target)
+    memory.suggest("A dog.", latest.target)
+    assert [(unit.id, unit.state) for unit in memory.units()] == [(first.id, "approved"), (latest.id, "rejected")]
+
+
+def test_near_matches_of_texts_with_null_characters_and_of_long_ones(memory: TranslationMemory) -> None:
+    memory.add([("Press the green button.", "x", ""), ("abc " * 600, "y", "")])
+    assert [match.unit.target for match in memory.near("Press the green\0button.")] == ["x"]
+    assert memory.near("a\0b") == memory.near("\0\0\0\0") == []
+
+    def stop() -> None:
+        raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        memory.near("abc " * 500, check=stop)
+
+
 def test_similarity_is_twice_what_is_in_common_over_both_lengths() -> None:
     assert similarity("abcd", "abxd") == 2 * 3 / 8
     assert (similarity("", ""), similarity("ab", ""), similarity("ab", "ab")) == (1.0, 0.0, 1.0)
+    assert (similarity("abcd", "abxd", 0.7), similarity("abcd", "dcba", 0.7)) == (2 * 3 / 8, 2 / 8)
 
 
 def test_pairs_of_languages_are_apart_and_the_only_one_need_not_be_named(tmp_path: Path) -> None:

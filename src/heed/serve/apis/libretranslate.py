@@ -113,11 +113,12 @@ class LibreTranslateApi:
         self.service.limits.require_texts(texts)
         source, target = self._source(fields.source), self._target(fields.target)
         options = TranslateOptions(fields.alternatives + 1, glossary=fields.glossary, keep=fields.keep)
+        is_plain = not (is_html or fields.alternatives or fields.glossary or fields.keep)
 
         def work(job: Job) -> tuple[list[Route], list[str | None], list[Translation]]:
             routes = [self._route(job, text, source, target, is_html) for text in texts]
             remembered = [
-                None if is_html else self.service.remembered(route, text)
+                self.service.remembered(route, text) if is_plain else None
                 for route, text in zip(routes, texts, strict=True)
             ]  # fmt: skip
             return routes, remembered, _translate(job, texts, routes, remembered, options, is_html)
