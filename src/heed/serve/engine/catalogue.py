@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain, count
 from pathlib import Path
 
 from heed.core.errors import DataError, MissingInputError, UsageError
@@ -246,8 +247,8 @@ def names_of(folders: Sequence[Path]) -> list[str]:
     names: list[str] = []
     for folder in folders:
         name = folder.name if folder.name not in ("", "..") else folder.resolve().name
-        same = sum(other == name or other.startswith(f"{name}-") for other in names)
-        names.append(f"{name}-{same + 1}" if name in names else name)
+        numbered = (f"{name}-{number}" for number in count(2))
+        names.append(next(each for each in chain([name], numbered) if each not in names))
     return names
 
 
