@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from serving import REQUEST, Live, connected, rest_of, serving
 
+from heed.core.errors import UsageError
+from heed.serve.auth import ApiKeys
 from heed.serve.errors import ApiError
 from heed.serve.gate import Hosts
 from heed.tasks.predictor import Predictor
@@ -93,6 +97,16 @@ def test_the_header_with_the_key_works_for_all_apis(loaded: list[Predictor]) -> 
         assert live.post("/translate", REQUEST, Authorization="Bearer right").status == 200
         assert live.post("/translate", REQUEST, Authorization="Bearer wrong").status == 403
         assert live.post("/translate", {**REQUEST, "api_key": "right"}).status == 200
+
+
+def test_keys_are_the_lines_of_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "keys"
+    path.write_bytes("\ufefffirst\r\n\r\n # a comment\r\n second \r\n".encode())
+    keys = ApiKeys.read(path)
+    assert [keys.accept(key) for key in ("first", "second", "# a comment", "")] == [True, True, False, False]
+    path.write_text("schlüssel\n", encoding="utf-8")
+    with pytest.raises(UsageError, match="other than ASCII"):
+        ApiKeys.read(path)
 
 
 def test_wrong_keys_count_against_the_rate_of_their_client(loaded: list[Predictor]) -> None:
