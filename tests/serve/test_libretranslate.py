@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from libretranslatepy import LibreTranslateAPI
-from serving import SENTENCE, Live
+from serving import REQUEST, SENTENCE, Live
 
 from heed.documents.formats import FORMATS
 from heed.tasks.predictor import Predictor
@@ -173,6 +173,13 @@ def test_a_glossary_and_kept_terms_are_obeyed(live: Live) -> None:
     assert "fo" in words
     through = live.post("/translate", {**body, "target": "fr"}).json["translatedText"].split()
     assert {"zebra", "fo"} <= {*through}
+
+
+@pytest.mark.parametrize("keep", ["fo\n", "fo\r\ndi\r\n", "\n\nfo", "di\nfo\n \n"])
+def test_kept_terms_may_be_lines_of_a_text(live: Live, keep: str) -> None:
+    answer = live.post("/translate", {**REQUEST, "q": "ba ce fo", "keep": keep})
+    assert answer.status == 200, answer.json
+    assert "fo" in answer.json["translatedText"].split()
 
 
 def test_a_glossary_is_obeyed_in_a_sentence_with_a_placeholder(live: Live) -> None:
