@@ -68,6 +68,23 @@ def test_the_end_of_the_process_waits_for_no_job() -> None:
     assert run_in_a_thread(make_jobs().run(HTTP, lambda job: threading.current_thread().daemon))
 
 
+def test_a_stream_that_nobody_begins_to_read_is_cancelled() -> None:
+    """As when its client has left before the answer begins."""
+
+    def work(job: Job, send: Callable[[int], None]) -> None:
+        while True:
+            job.check()
+
+    async def left() -> int:
+        jobs = make_jobs()
+        items = await jobs.stream(work)
+        del items
+        await until(lambda: jobs.num_admitted == 0)
+        return jobs.num_admitted
+
+    assert run_in_a_thread(left()) == 0
+
+
 def test_jobs_are_cancelled_when_the_server_ends() -> None:
     def work(job: Job) -> None:
         while True:
