@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable, Coroutine
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import Any, TypeVar
 
@@ -83,6 +84,18 @@ def test_a_stream_that_nobody_begins_to_read_is_cancelled() -> None:
         return jobs.num_admitted
 
     assert run_in_a_thread(left()) == 0
+
+
+def test_only_time_in_which_a_job_needs_the_worker_is_time_in_the_queue() -> None:
+    """A file may take long to read, and the first search that it then submits has not waited."""
+    worker: Any = SimpleNamespace(num_waiting=1, call=lambda work: Future())
+    job = Job(worker, Limits(queue_seconds=0.1), Metrics(), 60.0, Pace())
+    time.sleep(0.15)
+    job.check()
+    begin = time.monotonic()
+    with pytest.raises(ApiError, match="waited too long in the queue"):
+        job.call(lambda: None)
+    assert time.monotonic() - begin >= 0.1
 
 
 def test_jobs_are_cancelled_when_the_server_ends() -> None:
