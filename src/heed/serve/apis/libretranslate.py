@@ -152,7 +152,7 @@ class LibreTranslateApi:
             LanguageCard(
                 code=each.code,
                 name=each.name,
-                targets=[each.code, *(target.code for target in self.catalogue.targets(each))],
+                targets=list(dict.fromkeys([each.code, *(target.code for target in self.catalogue.targets(each))])),
             )
             for each in self.catalogue.languages
         ]
@@ -188,7 +188,7 @@ class LibreTranslateApi:
 
         def work(job: Job) -> None:
             route = self._route(job, fields.q, source, target, is_html=False)
-            if route.source == route.target:
+            if not route.path:
                 name = f"{route.target.name} ({route.target.code})"
                 advice = " as detected: give the language of the source" if route.detected else ""
                 raise ApiError(400, f"the source and the suggested translation are both in {name}{advice}")
@@ -250,11 +250,11 @@ class LibreTranslateApi:
             detected = self._detect(spoken_text(text, job.check) if is_html else text, target, is_bilingual)
             source = Language(detected.language)
         only = self.catalogue.model(model, "translate") if model else None
-        path = [] if source == target else self.catalogue.path(source, target, only)
-        if path is None:
+        path = self.catalogue.path(source, target, only)
+        if path is None and source != target:
             to, of = (f"{language.name} ({language.code})" for language in (target, source))
             raise ApiError(400, f"{to} is not available as a target language from {of}")
-        return Route(source, target, path, detected)
+        return Route(source, target, path or [], detected)
 
     def _detect(self, text: str, target: Language, is_bilingual: bool) -> Guess:
         """The likeliest language with a path to the target; for a bilingual text, not the target itself."""
