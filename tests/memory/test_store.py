@@ -7,6 +7,7 @@ import signal
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 
 import pytest
 
@@ -107,6 +108,18 @@ def test_several_connections_add_at_once_without_loss(tmp_path: Path) -> None:
     with ThreadPoolExecutor(8) as pool:
         assert sum(pool.map(add, range(80))) == 80
     assert {unit.source for unit in memories[0].units()} == {f"source {n}" for n in range(80)}
+
+
+def test_several_may_create_one_memory_at_once(tmp_path: Path) -> None:
+    start = Barrier(4)
+
+    def create(number: int) -> int:
+        start.wait()
+        return TranslationMemory(tmp_path / "team.memory", EN_DE, create=True).add([(f"source {number}", "x", "")])
+
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(create, range(4))) == [1] * 4
+    assert len(TranslationMemory(tmp_path / "team.memory")) == 4
 
 
 def test_a_kill_within_an_addition_leaves_what_was_added_before(tmp_path: Path) -> None:

@@ -206,19 +206,25 @@ class TranslationMemory:
 
     def _begin(self) -> None:
         """Set the modes, and create the tables of a new file."""
-        version = int(self._connection.execute("PRAGMA user_version").fetchone()[0])
-        application = int(self._connection.execute("PRAGMA application_id").fetchone()[0])
-        tables = int(self._connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0])
+        is_new = self._is_new()
+        self._connection.execute("PRAGMA journal_mode = WAL")
+        self._connection.execute("PRAGMA synchronous = FULL")
+        if is_new:
+            with self._transaction() as connection:
+                for statement in _statements(_TABLES) if self._is_new() else ():  # nobody else was faster
+                    connection.execute(statement)
+
+    def _is_new(self) -> bool:
+        """Whether the file has no tables yet. Raises DataError for one that is not a memory of this version."""
+        version, application, tables = self._connection.execute(
+            "SELECT user_version, application_id, (SELECT count(*) FROM sqlite_master) "
+            "FROM pragma_user_version, pragma_application_id"
+        ).fetchone()  # in one statement, as another process may create the tables
         if tables and application != APPLICATION:
             raise DataError(f"{self.path} is a database of another program, not a translation memory of heed.")
         if version > FORMAT:
             raise DataError(f"{self.path} was written by a later version of heed. Update heed to use it.")
-        self._connection.execute("PRAGMA journal_mode = WAL")
-        self._connection.execute("PRAGMA synchronous = FULL")
-        if not tables:
-            with self._transaction() as connection:
-                for statement in _statements(_TABLES):
-                    connection.execute(statement)
+        return not tables
 
     def _only_languages(self) -> tuple[str, str]:
         pairs = self._connection.execute("SELECT DISTINCT src_lang, tgt_lang FROM unit ORDER BY 1, 2").fetchall()
