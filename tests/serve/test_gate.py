@@ -119,3 +119,12 @@ def test_wrong_keys_count_against_the_rate_of_their_client(loaded: list[Predicto
         assert live.post("/translate", {**REQUEST, "api_key": "right"}).status == 200, (
             "whoever has a key is known by it"
         )
+
+
+def test_bodies_that_cannot_be_read_count_against_the_rate(loaded: list[Predictor]) -> None:
+    with serving(loaded[:1], keys=["right"], per_minute=3) as live:
+        live.service.rates._clock = lambda: 0.0
+        answers = [live.post(path, b"{") for path in ("/translate", "/detect", "/suggest", "/translate")]
+        assert [answer.status for answer in answers] == [400, 400, 400, 429]
+        assert answers[0].json["error"] == "Invalid JSON format"
+        assert live.post("/translate", b"{", Authorization="Bearer right").status == 400

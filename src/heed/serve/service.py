@@ -54,13 +54,17 @@ class Service:
         return self.memory.matches(*route.codes, text, job.check) if self.memory is not None and route.path else []
 
     def admit(self, request: Request, key: str | None) -> None:
-        """Raise ApiError for a client with too many requests, or without a valid key.
+        """Raise ApiError for a client with too many requests, or without a valid key."""
+        self.count(request, key)
+        self.keys.check(key)
+
+    def count(self, request: Request, key: str | None) -> None:
+        """Count a request. Raises ApiError for a client with too many.
 
         A client without a valid key is known by its address, and its guesses count.
         """
         client = request.client.host if request.client else ""
         self.rates.check(key if key and self.keys.required and self.keys.accept(key) else client)
-        self.keys.check(key)
 
     async def admit_bearer(self, request: Request) -> None:
         """`admit` with the key in the header Authorization; a dependency of routes."""

@@ -100,7 +100,12 @@ class LibreTranslateApi:
             except ApiError as error:
                 return key, error
 
-        key, fields = await self.service.jobs.read(request, body, read)
+        try:
+            key, fields = await self.service.jobs.read(request, body, read)
+        except ApiError as error:
+            if error.status < 500:  # nobody can read the body, and so no key in it
+                self.service.count(request, bearer_key(request))
+            raise
         self.service.admit(request, key or bearer_key(request))
         if isinstance(fields, ApiError):
             raise fields
