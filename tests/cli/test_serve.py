@@ -32,6 +32,12 @@ def test_a_port_in_use_is_reported(bigram: Path) -> None:
     assert "Choose another address with --host and --port." in result.err
 
 
+def test_an_empty_host_is_not_all_networks(bigram: Path) -> None:
+    """As of a variable that is not set: the system would listen on all networks."""
+    result = call("serve", bigram, "--port", "0", "--host", "")
+    assert (result.code, result.err.startswith("error: --host is empty.")) == (2, True)
+
+
 def test_missing_runs_and_missing_keys_are_reported(bigram: Path, tmp_path: Path) -> None:
     assert call("serve", tmp_path / "nothing", "--port", "0").code == 66
     assert call("serve", "--port", "0").code == 2

@@ -169,6 +169,16 @@ def test_a_likely_word_can_be_appended_to_the_prefix(prefix: str, expected: str)
     assert expected in [choice.text for choice in choices]
 
 
+def test_likely_words_after_a_space_are_those_that_begin_after_the_word_before(run: Predictor) -> None:
+    """The space belongs to the tokens of these words, so a model never reads it alone."""
+    for prefix in ("", "kan", "kan ler"):
+        expected = [(choice.text, choice.prob) for choice in likely_words(run.translator, "ba ce di", prefix)]
+        if prefix:
+            expected = [(text[1:], prob) for text, prob in expected if text.startswith(" ") or not text]
+        found = likely_words(run.translator, "ba ce di", f"{prefix} ")
+        assert [(choice.text, choice.prob) for choice in found] == expected != []
+
+
 @pytest.mark.parametrize(
     ("source", "target", "message"),
     [(" ", None, "blank"), ("ba", "\t", "blank"), ("ba " * 800, None, "the limit is 2,000")],

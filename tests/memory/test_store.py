@@ -7,6 +7,7 @@ import signal
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 
 import pytest
 
@@ -65,9 +66,35 @@ def test_units_are_found_by_their_ids_and_those_added_later(memory: TranslationM
     assert memory.with_ids([]) == []
 
 
+def test_a_suggestion_that_is_known_becomes_the_latest_unless_somebody_has_decided(memory: TranslationMemory) -> None:
+    for target in ("Ein Hund.", "Ein Dackel.", "Ein Hund."):
+        memory.suggest("A dog.", target)
+    assert [unit.target for unit in memory.exact_matches("A dog.")] == ["Ein Hund.", "Ein Dackel."]
+    assert [match.unit.target for match in memory.near("A dog!")] == ["Ein Hund.", "Ein Dackel."]
+    first, latest = memory.units()
+    memory.set_state([first.id], "approved")
+    memory.set_state([latest.id], "rejected")
+    memory.suggest("A dog.", first.target)
+    memory.suggest("A dog.", latest.target)
+    assert [(unit.id, unit.state) for unit in memory.units()] == [(first.id, "approved"), (latest.id, "rejected")]
+
+
+def test_near_matches_of_texts_with_null_characters_and_of_long_ones(memory: TranslationMemory) -> None:
+    memory.add([("Press the green button.", "x", ""), ("abc " * 600, "y", "")])
+    assert [match.unit.target for match in memory.near("Press the green\0button.")] == ["x"]
+    assert memory.near("a\0b") == memory.near("\0\0\0\0") == []
+
+    def stop() -> None:
+        raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        memory.near("abc " * 500, check=stop)
+
+
 def test_similarity_is_twice_what_is_in_common_over_both_lengths() -> None:
     assert similarity("abcd", "abxd") == 2 * 3 / 8
     assert (similarity("", ""), similarity("ab", ""), similarity("ab", "ab")) == (1.0, 0.0, 1.0)
+    assert (similarity("abcd", "abxd", 0.7), similarity("abcd", "dcba", 0.7)) == (2 * 3 / 8, 2 / 8)
 
 
 def test_pairs_of_languages_are_apart_and_the_only_one_need_not_be_named(tmp_path: Path) -> None:
@@ -92,6 +119,18 @@ def test_several_connections_add_at_once_without_loss(tmp_path: Path) -> None:
     with ThreadPoolExecutor(8) as pool:
         assert sum(pool.map(add, range(80))) == 80
     assert {unit.source for unit in memories[0].units()} == {f"source {n}" for n in range(80)}
+
+
+def test_several_may_create_one_memory_at_once(tmp_path: Path) -> None:
+    start = Barrier(4)
+
+    def create(number: int) -> int:
+        start.wait()
+        return TranslationMemory(tmp_path / "team.memory", EN_DE, create=True).add([(f"source {number}", "x", "")])
+
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(create, range(4))) == [1] * 4
+    assert len(TranslationMemory(tmp_path / "team.memory")) == 4
 
 
 def test_a_kill_within_an_addition_leaves_what_was_added_before(tmp_path: Path) -> None:

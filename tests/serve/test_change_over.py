@@ -161,3 +161,8 @@ def test_models_are_named_after_the_link_to_their_folder(tmp_path: Path, monkeyp
     (tmp_path / "link").symlink_to("run")
     folders = [tmp_path / "link", Path(), Path("below/.."), tmp_path / "run", tmp_path / "link"]
     assert names_of(folders) == ["link", "run", "run-2", "run-3", "link-2"]
+
+
+def test_no_two_models_have_one_name() -> None:
+    folders = ["a/lm", "a/lm-3", "b/lm", "c/lm", "c/lm-2", "d/lm-3"]
+    assert names_of([Path(each) for each in folders]) == ["lm", "lm-3", "lm-2", "lm-4", "lm-2-2", "lm-3-2"]

@@ -176,6 +176,15 @@ def test_a_file_that_ends_its_process_is_refused_and_the_next_one_is_translated(
     assert processes.translate("a.txt", b"a", Upper(), path_of("m"), TranslateOptions(), SIDES) == b"m:A"
 
 
+def test_a_waiting_process_that_was_ended_is_replaced(processes: DocumentProcesses) -> None:
+    """As by the system when memory runs out: the next file is not at fault."""
+    processes.start()
+    for process in processes._idle:
+        os.kill(pid_of(process), signal.SIGKILL)
+        process._process.wait()
+    assert processes.translate("a.txt", b"a", Upper(), path_of("m"), TranslateOptions(), SIDES) == b"m:A"
+
+
 def test_files_wait_for_a_process_as_long_as_somebody_waits_for_them(processes: DocumentProcesses) -> None:
     with processes._process(lambda: None), processes._process(lambda: None):
         searcher = Upper()

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from serving import REQUEST, Live, connected, rest_of, serving
 
+from heed.core.errors import UsageError
+from heed.serve.auth import ApiKeys
 from heed.serve.errors import ApiError
 from heed.serve.gate import Hosts
 from heed.tasks.predictor import Predictor
@@ -95,6 +99,16 @@ def test_the_header_with_the_key_works_for_all_apis(loaded: list[Predictor]) -> 
         assert live.post("/translate", {**REQUEST, "api_key": "right"}).status == 200
 
 
+def test_keys_are_the_lines_of_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "keys"
+    path.write_bytes("\ufefffirst\r\n\r\n # a comment\r\n second \r\n".encode())
+    keys = ApiKeys.read(path)
+    assert [keys.accept(key) for key in ("first", "second", "# a comment", "")] == [True, True, False, False]
+    path.write_text("schlüssel\n", encoding="utf-8")
+    with pytest.raises(UsageError, match="other than ASCII"):
+        ApiKeys.read(path)
+
+
 def test_wrong_keys_count_against_the_rate_of_their_client(loaded: list[Predictor]) -> None:
     with serving(loaded[:1], keys=["right"], per_minute=3) as live:
         live.service.rates._clock = lambda: 0.0
@@ -105,3 +119,12 @@ def test_wrong_keys_count_against_the_rate_of_their_client(loaded: list[Predicto
         assert live.post("/translate", {**REQUEST, "api_key": "right"}).status == 200, (
             "whoever has a key is known by it"
         )
+
+
+def test_bodies_that_cannot_be_read_count_against_the_rate(loaded: list[Predictor]) -> None:
+    with serving(loaded[:1], keys=["right"], per_minute=3) as live:
+        live.service.rates._clock = lambda: 0.0
+        answers = [live.post(path, b"{") for path in ("/translate", "/detect", "/suggest", "/translate")]
+        assert [answer.status for answer in answers] == [400, 400, 400, 429]
+        assert answers[0].json["error"] == "Invalid JSON format"
+        assert live.post("/translate", b"{", Authorization="Bearer right").status == 400

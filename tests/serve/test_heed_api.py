@@ -257,6 +257,17 @@ def test_next_tokens_are_a_distribution(live: Live) -> None:
         assert all(math.exp(token["log_prob"]) == pytest.approx(token["probability"]) for token in tokens)
 
 
+def test_what_follows_a_space_can_be_appended_to_it(live: Live) -> None:
+    for kind in ("tokens", "words"):
+        after, spaced = (
+            live.post("/api/next", {"source": SENTENCE, "prefix": prefix}).json[kind] for prefix in ("kan", "kan ")
+        )
+        texts = [(each["text"], each["probability"]) for each in after if each["end"] or each["text"].startswith(" ")]
+        assert [(each["text"], each["probability"]) for each in spaced] == [
+            (text.lstrip(), probability) for text, probability in texts if text != " "
+        ]  # fmt: skip
+
+
 def test_scores_equal_those_without_a_server(live: Live, loaded: list[Predictor]) -> None:
     answer = live.post("/api/score", {"source": SENTENCE, "text": "kan ler"}).json
     [expected] = loaded[0].score(["kan ler"], [SENTENCE])

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable, Coroutine
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import Any, TypeVar
 
@@ -66,6 +67,35 @@ async def until(condition: Callable[[], bool]) -> None:
 
 def test_the_end_of_the_process_waits_for_no_job() -> None:
     assert run_in_a_thread(make_jobs().run(HTTP, lambda job: threading.current_thread().daemon))
+
+
+def test_a_stream_that_nobody_begins_to_read_is_cancelled() -> None:
+    """As when its client has left before the answer begins."""
+
+    def work(job: Job, send: Callable[[int], None]) -> None:
+        while True:
+            job.check()
+
+    async def left() -> int:
+        jobs = make_jobs()
+        items = await jobs.stream(work)
+        del items
+        await until(lambda: jobs.num_admitted == 0)
+        return jobs.num_admitted
+
+    assert run_in_a_thread(left()) == 0
+
+
+def test_only_time_in_which_a_job_needs_the_worker_is_time_in_the_queue() -> None:
+    """A file may take long to read, and the first search that it then submits has not waited."""
+    worker: Any = SimpleNamespace(num_waiting=1, call=lambda work: Future())
+    job = Job(worker, Limits(queue_seconds=0.1), Metrics(), 60.0, Pace())
+    time.sleep(0.15)
+    job.check()
+    begin = time.monotonic()
+    with pytest.raises(ApiError, match="waited too long in the queue"):
+        job.call(lambda: None)
+    assert time.monotonic() - begin >= 0.1
 
 
 def test_jobs_are_cancelled_when_the_server_ends() -> None:

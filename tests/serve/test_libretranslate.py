@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import io
 import json
+import shutil
 import urllib.error
 import uuid
 import zipfile
+from pathlib import Path
 from typing import Any
 
 import pytest
 from libretranslatepy import LibreTranslateAPI
-from serving import SENTENCE, Live
+from serving import REQUEST, SENTENCE, Live, Runs, serving
 
+import heed
 from heed.documents.formats import FORMATS
+from heed.memory.shared import SharedMemory
 from heed.tasks.predictor import Predictor
 
 JSON = {"Content-Type": "application/json"}
@@ -175,6 +179,13 @@ def test_a_glossary_and_kept_terms_are_obeyed(live: Live) -> None:
     assert {"zebra", "fo"} <= {*through}
 
 
+@pytest.mark.parametrize("keep", ["fo\n", "fo\r\ndi\r\n", "\n\nfo", "di\nfo\n \n"])
+def test_kept_terms_may_be_lines_of_a_text(live: Live, keep: str) -> None:
+    answer = live.post("/translate", {**REQUEST, "q": "ba ce fo", "keep": keep})
+    assert answer.status == 200, answer.json
+    assert "fo" in answer.json["translatedText"].split()
+
+
 def test_a_glossary_is_obeyed_in_a_sentence_with_a_placeholder(live: Live) -> None:
     body = {"q": "ba {name} ce fo", "source": "en", "target": "de", "glossary": {"ce": "zebra"}}
     answer = live.post("/translate", body).json["translatedText"]
@@ -312,3 +323,23 @@ def test_file_names_cannot_lead_to_other_files(live: Live) -> None:
     assert "/" not in url.rpartition("/download_file/")[2]
     for name in ("nothing", "..%2f..%2fetc%2fpasswd", "%2e%2e/%2e%2e/etc/passwd", "..\\..\\x"):
         assert live.get(f"/download_file/{name}").status == 404
+
+
+def test_a_model_from_a_language_to_itself_is_used(runs: Runs, tmp_path: Path) -> None:
+    """Such as one that corrects spelling. Without one, a text in the target language comes back unchanged."""
+    folder = tmp_path / "spelling"
+    shutil.copytree(runs.translator, folder)
+    recipe = (folder / "recipe.toml").read_text(encoding="utf-8")
+    (folder / "recipe.toml").write_text(recipe.replace('tgt_lang = "de"', 'tgt_lang = "en"'), encoding="utf-8")
+    with serving([heed.load(folder)], memory=SharedMemory(tmp_path / "team.memory")) as server:
+        expected = heed.load(folder).translate([SENTENCE])[0]
+        assert expected != SENTENCE
+        for source in ("en", "auto"):
+            answer = server.post("/translate", {"q": SENTENCE, "source": source, "target": "en"}).json
+            assert (answer["translatedText"], answer["model"]) == (expected, "spelling")
+            assert server.post("/api/translate", {"text": SENTENCE, "source": source}).json["text"] == expected
+        assert server.get("/languages").json == [{"code": "en", "name": "English", "targets": ["en"]}]
+        assert server.get("/api/models").json["languages"][0]["targets"] == ["en"]
+        suggested = {"q": SENTENCE, "s": "von Hand", "source": "en", "target": "en"}
+        assert server.post("/suggest", suggested).status == 200
+        assert server.post("/translate", {"q": SENTENCE, "source": "en", "target": "en"}).json["fromMemory"] is True

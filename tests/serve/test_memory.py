@@ -10,6 +10,7 @@ from serving import Live, Runs, serving
 from toy import pairs
 
 import heed
+from heed.memory import store
 from heed.memory.shared import SharedMemory
 from heed.memory.store import TranslationMemory
 from heed.serve.engine.catalogue import Catalogue
@@ -103,6 +104,49 @@ def test_what_looks_wrong_is_used_only_when_somebody_approved_it(remembering: Li
     memory = TranslationMemory(path)
     memory.set_state([unit.id for unit in memory.units()], "approved")
     assert remembering.post("/translate", {"q": "ba ce", **PAIR}).json["translatedText"] == spam
+
+
+def test_what_looks_wrong_hides_no_other_translation(remembering: Live, path: Path) -> None:
+    similar = [f"the dog sees the cat {end}." for end in ("now", "here", "there", "again")]
+    with_units = TranslationMemory(path, ("en", "de"))
+    with_units.add([("the dog sees the cat.", "Der Hund sieht die Katze.", "")])
+    with_units.add([(source, "kauf https://spam.example", "") for source in similar])
+    with_units.add([("the dog sees the cat.", "kauf https://spam.example", "")])
+    for text, similarity in (("the dog sees the cat.", 1), ("the dog sees the cats.", 0.9)):
+        [match] = remembering.post("/api/matches", {"text": text, **PAIR}).json["matches"]
+        assert match["target"] == "Der Hund sieht die Katze."
+        assert match["similarity"] >= similarity
+    answer = remembering.post("/translate", {"q": "the dog sees the cat.", **PAIR}).json
+    assert (answer["translatedText"], answer["fromMemory"]) == ("Der Hund sieht die Katze.", True)
+
+
+def test_the_translation_that_was_suggested_last_is_used(remembering: Live) -> None:
+    for target in ("von Hand", "zu Fuß", "von Hand"):
+        assert remembering.post("/suggest", {"q": "ba ce", "s": target, **PAIR}).status == 200
+        assert remembering.post("/translate", {"q": "ba ce", **PAIR}).json["translatedText"] == target
+
+
+def test_a_request_for_something_special_is_left_to_the_model(remembering: Live) -> None:
+    assert remembering.post("/suggest", {"q": "ba ce", "s": "von Hand", **PAIR}).status == 200
+    for fields in ({"alternatives": 1}, {"glossary": {"ba": "Kahn"}}, {"keep": ["ba"]}, {"format": "html"}):
+        answer = remembering.post("/translate", {"q": "ba ce", **PAIR, **fields}).json
+        assert answer["fromMemory"] is False, fields
+    assert remembering.post("/translate", {"q": "ba ce", **PAIR}).json["fromMemory"] is True
+
+
+def test_any_text_can_be_looked_up(remembering: Live) -> None:
+    for text in ("a\0b", "\0a\0b\0", '"""', "AND OR", "*"):
+        assert remembering.post("/api/matches", {"text": text, **PAIR}).json == {"matches": []}
+
+
+def test_a_failure_of_the_memory_is_the_servers_and_tells_no_path(
+    remembering: Live, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store, "WAIT", 0.1)
+    with TranslationMemory(path, ("en", "de"))._transaction():
+        answer = remembering.post("/suggest", {"q": "ba ce", "s": "von Hand", **PAIR})
+    assert (answer.status, answer.json) == (500, {"error": "The server failed to handle this request."})
+    assert '"kind": "StorageError"' in remembering.log.getvalue()
 
 
 def test_suggestions_are_checked_like_other_requests(remembering: Live, path: Path) -> None:

@@ -346,6 +346,16 @@ def test_batches_shrink_when_memory_runs_out() -> None:
     assert scheduler.max_rows <= len(LINES) * BEAM.width // 2
 
 
+def test_a_search_that_needs_too_much_memory_by_itself_shrinks_no_batches() -> None:
+    _, translator = failing_translator(poison="h", error=MemoryError())
+    scheduler = Scheduler(max_rows=12)
+    client = Client(scheduler, translator, BEAM)
+    client.ask_lines(["h"])
+    list(run(scheduler))
+    assert [type(outcome) for outcome in client.outcomes.values()] == [MemoryError]
+    assert scheduler.max_rows == 12
+
+
 def test_a_watch_sees_growing_prefixes_of_the_output() -> None:
     translator, scheduler = translator_of(half_trained("transformer")), Scheduler()
     greedy = SEARCHES["greedy"]

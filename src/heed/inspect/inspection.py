@@ -110,16 +110,26 @@ def likely_words(translator: ModelTranslator, source: str | None, prefix: str) -
     if source is None:
         pair = EncodedPair.of_text(translator, prefix)
     else:
-        pair = EncodedPair.of_translation(*translator.encoded(source, prefix))
+        pair = EncodedPair.of_translation(*translator.encoded(source, prefix.rstrip()))
     [choices] = next_words(translator, pair, [len(pair.output)])
     form = translator.detokenizer
-    if not form.space_after_words:
-        return choices
-    texts = ["" if choice.end else choice.text.rstrip() for choice in choices]
-    return tuple(
-        replace(choice, text=form.space_between(prefix, text) + text)
-        for choice, text in zip(choices, texts, strict=True)
-    )
+    if form.space_after_words:
+        texts = ["" if choice.end else choice.text.rstrip() for choice in choices]
+        texts = [form.space_between(prefix, text) + text for text in texts]
+    else:
+        texts = [choice.text if source is None else without_space(prefix, choice.text) for choice in choices]
+    words = [replace(choice, text=text) for choice, text in zip(choices, texts, strict=True)]
+    return tuple(word for word in words if word.text or word.end)
+
+
+def without_space(prefix: str, text: str) -> str:
+    """The continuation of a prefix whose white space at the end was not read, without that space.
+
+    It is empty if it would continue a word that has ended.
+    """
+    if not prefix.strip() or not prefix[-1].isspace():
+        return text
+    return text.lstrip() if text[:1].isspace() else ""
 
 
 def require_text(side: str, text: str, limit: int) -> None:

@@ -16,7 +16,9 @@ from heed.inference.output_checks import Guard
 from heed.memory.store import Unit
 from heed.text.pair_filter import PairFilter, PairFilterConfig
 
-_ADDRESS = re.compile(r"(?:https?://|www\.)\S+|\S+@\S+\.\S+", re.IGNORECASE)
+_ADDRESS = re.compile(r"(?:https?://|www\.)\S+|(?<![^\s@])[^\s@]++@[^\s@.]++\.\S+", re.IGNORECASE)
+"""Written so that no character is read more than a few times: whoever suggests a translation chooses its text."""
+_AROUND = re.compile(r"^\W+|(?<!\W)\W+$")
 _FILTER = PairFilterConfig(drop_copies=True, max_length_ratio=4.0)
 """Stricter than for training data: a person looks at what it finds."""
 
@@ -55,8 +57,13 @@ def _reasons(unit: Unit, guard: Guard) -> Iterator[str]:
         yield reason
     if unit.source.strip() and unit.target.strip():
         yield from guard.flags(unit.source, unit.target)
-    if {*_ADDRESS.findall(unit.target)} - {*_ADDRESS.findall(unit.source)}:
+    if _addresses(unit.target) - _addresses(unit.source):
         yield "an address that the source does not have"
+
+
+def _addresses(text: str) -> set[str]:
+    """The addresses in a text, without the punctuation around them."""
+    return {_AROUND.sub("", address) for address in _ADDRESS.findall(text)}
 
 
 def _contradiction(others: int) -> Iterator[str]:

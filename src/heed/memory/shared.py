@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
+from itertools import islice
 from pathlib import Path
 
 from heed.inference.output_checks import Guard
 from heed.memory.review import is_usable
-from heed.memory.store import NearMatch, TranslationMemory
+from heed.memory.store import NUM_CANDIDATES, NearMatch, TranslationMemory
 
 _GUARD = Guard()
+MOST_NEAR = 3
+"""Translations of similar texts that are shown."""
 
 
 class SharedMemory:
@@ -23,16 +27,20 @@ class SharedMemory:
 
     def suggest(self, source: str, target: str, text: str, translation: str, machine: str = "") -> None:
         """Add a translation of a text, which nobody has reviewed. `source` and `target`: language codes."""
-        self.of(source, target).add([(text, translation, machine)])
+        self.of(source, target).suggest(text, translation, machine)
 
     def translation(self, source: str, target: str, text: str) -> str | None:
-        """The translation of exactly this text by a person, if it was approved or does not look wrong."""
-        unit = self.of(source, target).exact(text)
-        return unit.target if unit is not None and is_usable(unit, _GUARD) else None
+        """The first translation of exactly this text by a person that was approved or does not look wrong."""
+        units = self.of(source, target).exact_matches(text)
+        return next((unit.target for unit in units if is_usable(unit, _GUARD)), None)
 
-    def matches(self, source: str, target: str, text: str) -> list[NearMatch]:
-        """Translations by people of this text and of similar ones, the most similar first, without what looks wrong."""
+    def matches(self, source: str, target: str, text: str, check: Callable[[], None]) -> list[NearMatch]:
+        """Translations by people of this text and of similar ones, the most similar first, without what looks wrong.
+
+        `check`: see `TranslationMemory.near`.
+        """
         memory = self.of(source, target)
-        exact = memory.exact(text)
-        found = [*([NearMatch(exact, 1.0)] if exact is not None else []), *memory.near(text)]
-        return [match for match in found if is_usable(match.unit, _GUARD)]
+        exact = (NearMatch(unit, 1.0) for unit in memory.exact_matches(text))
+        near = memory.near(text, NUM_CANDIDATES, check=check)
+        usable = [(each for each in found if is_usable(each.unit, _GUARD)) for found in (exact, near)]
+        return [*islice(usable[0], 1), *islice(usable[1], MOST_NEAR)]

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -35,6 +35,8 @@ WAIT = 10.0
 NUM_CANDIDATES = 40
 """Units with most trigrams of a source, among which near matches are looked for."""
 MAX_TRIGRAMS = 120
+MAX_EXACT = 16
+"""Translations of one source among which one is looked for that does not look wrong."""
 NEAR = 0.7
 """Least similarity of a near match."""
 
@@ -115,24 +117,32 @@ class TranslationMemory:
     def add(self, units: Iterable[tuple[str, str, str]], state: State = "new") -> int:
         """Add units (source, target, what a model had translated) and return how many are new.
 
-        A pair that is known stays as it is, except that an approval of it counts.
+        A pair that is known stays as it is, except that an approval of it counts (see `suggest`).
         """
         now = datetime.now(UTC).isoformat(timespec="seconds")
         rows = [(*self.languages, source, target, machine, state, now) for source, target, machine in units]
         with self._transaction() as connection:
             added = 0
             for row in rows:
-                cursor = connection.execute(
-                    "INSERT INTO unit (src_lang, tgt_lang, source, target, machine, state, created) "
-                    "VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING", row,
-                )  # fmt: skip
-                added += cursor.rowcount
-                if not cursor.rowcount and state == "approved":
+                is_new = _insert(connection, row)
+                added += is_new
+                if not is_new and state == "approved":
                     connection.execute(
                         "UPDATE unit SET state = 'approved' "
                         "WHERE src_lang = ? AND tgt_lang = ? AND source = ? AND target = ?", row[:4],
                     )  # fmt: skip
         return added
+
+    def suggest(self, source: str, target: str, machine: str = "") -> None:
+        """Add a unit that becomes the latest of its source, even if it is known and nobody has looked at it yet."""
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        with self._transaction() as connection:
+            connection.execute(
+                "DELETE FROM unit "
+                "WHERE src_lang = ? AND tgt_lang = ? AND source = ? AND target = ? AND state = 'new'",
+                (*self.languages, source, target),
+            )  # fmt: skip
+            _insert(connection, (*self.languages, source, target, machine, "new", now))
 
     def set_state(self, ids: Sequence[int], state: State) -> int:
         """Approve or reject units, and return how many there are with these ids."""
@@ -164,20 +174,30 @@ class TranslationMemory:
 
     def exact(self, source: str) -> Unit | None:
         """The latest unit of a source that was not rejected; an approved one comes before a new one."""
-        row = self._first(
+        return next(iter(self.exact_matches(source, 1)), None)
+
+    def exact_matches(self, source: str, number: int = MAX_EXACT) -> list[Unit]:
+        """The units of a source that were not rejected, the approved ones first, and of these the latest."""
+        rows = self._all(
             f"SELECT {_COLUMNS} FROM unit WHERE src_lang = ? AND tgt_lang = ? AND source = ? AND state != 'rejected' "
-            "ORDER BY state = 'approved' DESC, id DESC LIMIT 1",
+            f"ORDER BY state = 'approved' DESC, id DESC LIMIT {number}",
             (*self.languages, source),
         )
-        return None if row is None else _unit(row)
+        return list(map(_unit, rows))
 
-    def near(self, source: str, number: int = 3, at_least: float = NEAR) -> list[NearMatch]:
-        """Units whose sources are like a text but not equal to it, the most similar first."""
-        trigrams = list(dict.fromkeys(source[i : i + 3] for i in range(len(source) - 2)))
+    def near(
+        self, source: str, number: int = 3, at_least: float = NEAR, check: Callable[[], None] = lambda: None
+    ) -> list[NearMatch]:
+        """Units whose sources are like a text but not equal to it, the most similar first.
+
+        `check` is called now and then, and ends the search by raising: for long texts it takes seconds.
+        """
+        pieces = dict.fromkeys(source[i : i + 3] for i in range(len(source) - 2))
+        trigrams = [piece for piece in pieces if "\0" not in piece]
         step = -(-len(trigrams) // MAX_TRIGRAMS) or 1
         if not trigrams:
             return []
-        query = " OR ".join(f'"{each.replace(chr(34), chr(34) * 2)}"' for each in trigrams[::step] if "\0" not in each)
+        query = " OR ".join(f'"{each.replace(chr(34), chr(34) * 2)}"' for each in trigrams[::step])
         columns = ", ".join(f"unit.{name}" for name in _COLUMNS.split(", "))
         rows = self._all(
             f"SELECT {columns} FROM source_trigrams JOIN unit ON unit.id = source_trigrams.rowid "
@@ -185,27 +205,36 @@ class TranslationMemory:
             f"ORDER BY rank LIMIT {NUM_CANDIDATES}",
             (query, *self.languages),
         )  # fmt: skip
-        matches = [NearMatch(unit, similarity(source, unit.source)) for unit in map(_unit, rows)]
-        near = [match for match in matches if match.similarity >= at_least and match.unit.source != source]
+        near = []
+        for unit in map(_unit, rows):
+            check()
+            if unit.source != source and (ratio := similarity(source, unit.source, at_least)) >= at_least:
+                near.append(NearMatch(unit, ratio))
         return sorted(near, key=lambda match: (-match.similarity, -match.unit.id))[:number]
 
     # --- SQLite --------------------------------------------------------------------------------------------
 
     def _begin(self) -> None:
         """Set the modes, and create the tables of a new file."""
-        version = int(self._connection.execute("PRAGMA user_version").fetchone()[0])
-        application = int(self._connection.execute("PRAGMA application_id").fetchone()[0])
-        tables = int(self._connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0])
+        is_new = self._is_new()
+        self._connection.execute("PRAGMA journal_mode = WAL")
+        self._connection.execute("PRAGMA synchronous = FULL")
+        if is_new:
+            with self._transaction() as connection:
+                for statement in _statements(_TABLES) if self._is_new() else ():  # nobody else was faster
+                    connection.execute(statement)
+
+    def _is_new(self) -> bool:
+        """Whether the file has no tables yet. Raises DataError for one that is not a memory of this version."""
+        version, application, tables = self._connection.execute(
+            "SELECT user_version, application_id, (SELECT count(*) FROM sqlite_master) "
+            "FROM pragma_user_version, pragma_application_id"
+        ).fetchone()  # in one statement, as another process may create the tables
         if tables and application != APPLICATION:
             raise DataError(f"{self.path} is a database of another program, not a translation memory of heed.")
         if version > FORMAT:
             raise DataError(f"{self.path} was written by a later version of heed. Update heed to use it.")
-        self._connection.execute("PRAGMA journal_mode = WAL")
-        self._connection.execute("PRAGMA synchronous = FULL")
-        if not tables:
-            with self._transaction() as connection:
-                for statement in _statements(_TABLES):
-                    connection.execute(statement)
+        return not tables
 
     def _only_languages(self) -> tuple[str, str]:
         pairs = self._connection.execute("SELECT DISTINCT src_lang, tgt_lang FROM unit ORDER BY 1, 2").fetchall()
@@ -230,9 +259,6 @@ class TranslationMemory:
         with self._errors(), self._lock:
             return self._connection.execute(query, values).fetchall()
 
-    def _first(self, query: str, values: Sequence[object]) -> tuple[Any, ...] | None:
-        return next(iter(self._all(query, values)), None)
-
     def _one(self, query: str, values: Sequence[object]) -> tuple[Any, ...]:
         return self._all(query, values)[0]
 
@@ -250,9 +276,20 @@ def _unit(row: tuple[Any, ...]) -> Unit:
     return Unit(*row)
 
 
-def similarity(a: str, b: str) -> float:
-    """Twice the characters in common, divided by those of both: from 0 to 1."""
-    return SequenceMatcher(None, a, b, autojunk=False).ratio()
+def _insert(connection: sqlite3.Connection, row: tuple[str, ...]) -> bool:
+    """Add a unit; returns whether it is new."""
+    cursor = connection.execute(
+        "INSERT INTO unit (src_lang, tgt_lang, source, target, machine, state, created) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING", row,
+    )  # fmt: skip
+    return cursor.rowcount > 0
+
+
+def similarity(a: str, b: str, at_least: float = 0.0) -> float:
+    """Twice the characters in common, divided by those of both: from 0 to 1; an upper bound below `at_least`."""
+    matcher = SequenceMatcher(None, a, b, autojunk=False)
+    bound = min(matcher.real_quick_ratio(), matcher.quick_ratio()) if at_least else 1.0  # far cheaper
+    return matcher.ratio() if bound >= at_least else bound
 
 
 def word_differences(text: str, source: str) -> list[tuple[str, Change]]:

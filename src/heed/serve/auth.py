@@ -30,12 +30,14 @@ class ApiKeys:
     def read(path: Path) -> ApiKeys:
         """From a file with one key per line. Empty lines and lines that start with # are skipped."""
         try:
-            lines = path.read_text(encoding="utf-8").splitlines()
+            lines = path.read_text(encoding="utf-8-sig").splitlines()  # some editors write a byte order mark
         except (OSError, UnicodeDecodeError) as error:
             raise MissingInputError(f"--api-keys {path}: cannot be read as text: {error}.") from error
-        keys = [line.strip() for line in lines if line.strip() and not line.startswith("#")]
+        keys = [line for line in map(str.strip, lines) if line and not line.startswith("#")]
         if not keys:
             raise UsageError(f"--api-keys {path}: the file has no keys. Write one per line.")
+        if not all(map(str.isascii, keys)):
+            raise UsageError(f"--api-keys {path}: a key has characters other than ASCII, which headers cannot carry.")
         return ApiKeys(keys)
 
     @property

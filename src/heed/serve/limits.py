@@ -37,7 +37,7 @@ class Limits:
     queue: int = 256
     """Requests in progress, and sentences waiting to be searched."""
     queue_seconds: float = 10.0
-    """Time after which a request is refused if none of its sentences has been started."""
+    """Time that the sentences of a request wait until the first is started; then it is refused."""
     seconds: float = 60.0
     """Time of a request."""
     file_seconds: float = 600.0

@@ -13,7 +13,7 @@ from types import FrameType
 import uvicorn
 from fastapi import FastAPI
 
-from heed.core.errors import HeedError
+from heed.core.errors import HeedError, UsageError
 from heed.serve.connections import OTHER_FILES, end_overdue, limited
 from heed.serve.service import Service
 
@@ -99,7 +99,9 @@ class Server(uvicorn.Server):
 
 
 def bound_socket(host: str, port: int) -> socket.socket:
-    """A bound socket. Raises HeedError if the address is not available."""
+    """A bound socket. Raises HeedError if the address is not available, and UsageError for none."""
+    if not host:  # which the system takes for all networks
+        raise UsageError("--host is empty. Pass 127.0.0.1 for this machine alone, or 0.0.0.0 for all networks.")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # With the protocol given, asyncio sets TCP_NODELAY. Without it, each answer waits 40 ms for an acknowledgement.
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)

@@ -8,7 +8,7 @@ from typing import TypeVar
 from pydantic import BaseModel
 from starlette.requests import Request
 
-from heed.core.errors import HeedError
+from heed.core.errors import HeedError, StorageError
 from heed.memory.shared import SharedMemory
 from heed.memory.store import NearMatch
 from heed.serve.auth import ApiKeys, RateLimiter
@@ -17,6 +17,7 @@ from heed.serve.downloads import Downloads
 from heed.serve.engine.admission import Jobs
 from heed.serve.engine.catalogue import Catalogue, Route
 from heed.serve.engine.document_processes import DocumentProcesses
+from heed.serve.engine.job import Job
 from heed.serve.engine.worker import Worker
 from heed.serve.errors import ApiError
 from heed.serve.limits import Limits
@@ -48,18 +49,22 @@ class Service:
         """The translation of exactly this text by a person."""
         return self.memory.translation(*route.codes, text) if self.memory is not None and route.path else None
 
-    def matches(self, route: Route, text: str) -> list[NearMatch]:
+    def matches(self, job: Job, route: Route, text: str) -> list[NearMatch]:
         """Translations of a sentence and of similar ones by people."""
-        return self.memory.matches(*route.codes, text) if self.memory is not None and route.path else []
+        return self.memory.matches(*route.codes, text, job.check) if self.memory is not None and route.path else []
 
     def admit(self, request: Request, key: str | None) -> None:
-        """Raise ApiError for a client with too many requests, or without a valid key.
+        """Raise ApiError for a client with too many requests, or without a valid key."""
+        self.count(request, key)
+        self.keys.check(key)
+
+    def count(self, request: Request, key: str | None) -> None:
+        """Count a request. Raises ApiError for a client with too many.
 
         A client without a valid key is known by its address, and its guesses count.
         """
         client = request.client.host if request.client else ""
         self.rates.check(key if key and self.keys.required and self.keys.accept(key) else client)
-        self.keys.check(key)
 
     async def admit_bearer(self, request: Request) -> None:
         """`admit` with the key in the header Authorization; a dependency of routes."""
@@ -71,10 +76,13 @@ class Service:
         return await self.jobs.read(request, body, lambda job: json_body(kind, request.headers, body))
 
     def reported(self, error: Exception, event: str = "stream_failed") -> ApiError:
-        """The error to send to a client. An unexpected one is logged, and its message is not sent."""
+        """The error to send to a client. An unexpected one is logged, and its message is not sent.
+
+        So is one of the server's own files, whose place is nobody's business.
+        """
         if isinstance(error, ApiError):
             return error
-        if isinstance(error, HeedError):
+        if isinstance(error, HeedError) and not isinstance(error, StorageError):
             return ApiError(400, str(error))
         self.log.error(event, error)
         return ApiError(500, "The server failed to handle this request.")

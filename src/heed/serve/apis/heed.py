@@ -123,7 +123,7 @@ class HeedApi:
         route = Route(source, target, self.catalogue.path(source, target) or [], None)
 
         def work(job: Job) -> schema.Matches:
-            found = self.service.matches(route, body.text)
+            found = self.service.matches(job, route, body.text)
             return schema.Matches(matches=[match_of(body.text, match) for match in found])
 
         return await self.service.jobs.run(request, work)

@@ -100,7 +100,12 @@ class LibreTranslateApi:
             except ApiError as error:
                 return key, error
 
-        key, fields = await self.service.jobs.read(request, body, read)
+        try:
+            key, fields = await self.service.jobs.read(request, body, read)
+        except ApiError as error:
+            if error.status < 500:  # nobody can read the body, and so no key in it
+                self.service.count(request, bearer_key(request))
+            raise
         self.service.admit(request, key or bearer_key(request))
         if isinstance(fields, ApiError):
             raise fields
@@ -113,11 +118,12 @@ class LibreTranslateApi:
         self.service.limits.require_texts(texts)
         source, target = self._source(fields.source), self._target(fields.target)
         options = TranslateOptions(fields.alternatives + 1, glossary=fields.glossary, keep=fields.keep)
+        is_plain = not (is_html or fields.alternatives or fields.glossary or fields.keep)
 
         def work(job: Job) -> tuple[list[Route], list[str | None], list[Translation]]:
             routes = [self._route(job, text, source, target, is_html) for text in texts]
             remembered = [
-                None if is_html else self.service.remembered(route, text)
+                self.service.remembered(route, text) if is_plain else None
                 for route, text in zip(routes, texts, strict=True)
             ]  # fmt: skip
             return routes, remembered, _translate(job, texts, routes, remembered, options, is_html)
@@ -151,7 +157,7 @@ class LibreTranslateApi:
             LanguageCard(
                 code=each.code,
                 name=each.name,
-                targets=[each.code, *(target.code for target in self.catalogue.targets(each))],
+                targets=list(dict.fromkeys([each.code, *(target.code for target in self.catalogue.targets(each))])),
             )
             for each in self.catalogue.languages
         ]
@@ -187,7 +193,7 @@ class LibreTranslateApi:
 
         def work(job: Job) -> None:
             route = self._route(job, fields.q, source, target, is_html=False)
-            if route.source == route.target:
+            if not route.path:
                 name = f"{route.target.name} ({route.target.code})"
                 advice = " as detected: give the language of the source" if route.detected else ""
                 raise ApiError(400, f"the source and the suggested translation are both in {name}{advice}")
@@ -249,11 +255,11 @@ class LibreTranslateApi:
             detected = self._detect(spoken_text(text, job.check) if is_html else text, target, is_bilingual)
             source = Language(detected.language)
         only = self.catalogue.model(model, "translate") if model else None
-        path = [] if source == target else self.catalogue.path(source, target, only)
-        if path is None:
+        path = self.catalogue.path(source, target, only)
+        if path is None and source != target:
             to, of = (f"{language.name} ({language.code})" for language in (target, source))
             raise ApiError(400, f"{to} is not available as a target language from {of}")
-        return Route(source, target, path, detected)
+        return Route(source, target, path or [], detected)
 
     def _detect(self, text: str, target: Language, is_bilingual: bool) -> Guess:
         """The likeliest language with a path to the target; for a bilingual text, not the target itself."""

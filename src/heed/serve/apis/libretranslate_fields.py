@@ -61,7 +61,8 @@ def _from_json(value: Any) -> Any:
 
 
 def _lines(value: Any) -> Any:
-    return value.split("\n") if isinstance(value, str) else value
+    """The lines of a text that are not blank."""
+    return [line for line in value.splitlines() if line.strip()] if isinstance(value, str) else value
 
 
 Text = Annotated[str, Field(min_length=1)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import weakref
 from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing, suppress
 from functools import partial
@@ -116,7 +117,9 @@ class Jobs:
 
         future = self._begin(job, run)
         future.add_done_callback(lambda _: outlet.close())
-        return self._sent(job, future, outlet)
+        sent = self._sent(job, future, outlet)
+        weakref.finalize(sent, job.cancel)  # one whose client leaves before it begins has no end of its own
+        return sent
 
     async def _sent(self, job: Job, future: asyncio.Future[None], outlet: Outlet[T]) -> AsyncIterator[T]:
         try:

@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
@@ -213,17 +214,19 @@ class Catalogue:
         return next((language for language in self.languages if code and code_of(language.code) == code), None)
 
     def targets(self, source: Language) -> list[Language]:
-        """The languages that a language can be translated to, without itself."""
-        others = [language for language in self.languages if language != source]
-        return [language for language in others if self.path(source, language) is not None]
+        """The languages that a language can be translated to; itself only where a model does that."""
+        return [language for language in self.languages if self.path(source, language)]
 
     def path(self, source: Language, target: Language, model: ServedModel | None = None) -> list[Direction] | None:
         """The shortest path from one language to another, or None. From a language to itself it is empty.
 
-        With a `model`, it is the model's own direction from one to the other.
+        With a `model`, it is the model's own direction from one to the other. A model from a language to itself, such
+        as one that corrects spelling, is the path between these.
         """
         if model is not None:
             return [each for each in model.directions if (each.source, each.target) == (source, target)] or None
+        if source == target:
+            return [each for each in self.directions if each.source == each.target == source][:1]
         seen, paths = {source}, deque[list[Direction]]([[]])
         while paths:
             path = paths.popleft()
@@ -251,8 +254,8 @@ def names_of(folders: Sequence[Path]) -> list[str]:
     names: list[str] = []
     for folder in folders:
         name = folder.name if folder.name not in ("", "..") else folder.resolve().name
-        same = sum(other == name or other.startswith(f"{name}-") for other in names)
-        names.append(f"{name}-{same + 1}" if name in names else name)
+        numbered = (f"{name}-{number}" for number in count(2))
+        names.append(next(each for each in chain([name], numbered) if each not in names))
     return names
 
 

@@ -80,6 +80,11 @@ class DocumentProcess:
             check()
         return self._connection.recv_bytes()
 
+    @property
+    def is_alive(self) -> bool:
+        """Whether nobody has ended it, such as the system when memory ran out."""
+        return self._process.poll() is None
+
     def end(self) -> None:
         """End the process, whatever it does."""
         self._connection.close()
@@ -122,15 +127,23 @@ class DocumentProcesses:
         while not self._places.acquire(timeout=POLL_SECONDS):
             check()
         try:
-            with self._lock:
-                process = self._idle.pop(0) if self._idle else DocumentProcess()
-            self.start()
+            process = self._taken()
             try:
+                self.start()
                 yield process
             finally:
                 self._take_back(process)
         finally:
             self._places.release()
+
+    def _taken(self) -> DocumentProcess:
+        """A process that waits for a file, or a new one."""
+        with self._lock:
+            while self._idle:
+                if (process := self._idle.pop(0)).is_alive:
+                    return process
+                process.end()
+            return DocumentProcess()
 
     def _take_back(self, process: DocumentProcess) -> None:
         with self._lock:

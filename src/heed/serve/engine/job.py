@@ -49,8 +49,8 @@ class Job:
         self._slices = Slices(pace)
         self._metrics = metrics
         self._limits = limits
-        self._admitted = time.monotonic()
-        self._deadline = self._admitted + seconds
+        self._deadline = time.monotonic() + seconds
+        self._waits_since: float | None = None  # for the worker
         self._inbox: SimpleQueue[tuple[Ticket | None, Outcome | None, list[int] | None]] = SimpleQueue()
         self._reason: Exception | None = None  # why it was cancelled
         self._has_started = False
@@ -103,6 +103,7 @@ class Job:
 
     def call(self, work: Callable[[], T]) -> T:
         """Run something else that needs a model in the worker's thread. Raises what it raises."""
+        self._begin_to_wait()
         future = self._worker.call(work)
         try:
             while True:
@@ -134,6 +135,7 @@ class Job:
             raise ApiError(503, "The queue is full; retry later.", retry_after=RETRY_AFTER)
         outputs: dict[Request, Hypothesis] = {}
         todo, missing = list(reversed(requests)), dict[Ticket, Request]()
+        self._begin_to_wait()
         try:
             while todo or missing:
                 fresh = [
@@ -200,11 +202,16 @@ class Job:
             if watch is not None and ids is not None:
                 watch(missing[ticket], ids)
 
+    def _begin_to_wait(self) -> None:
+        """What the job does before it first needs the worker, such as reading a long text, is no time in the queue."""
+        self._waits_since = self._waits_since or time.monotonic()
+
     def _require_time(self) -> None:
         now = time.monotonic()
         if now > self._deadline:
             raise ApiError(504, "The request took too long.")
-        if not self._has_started and now > self._admitted + self._limits.queue_seconds and self._worker.num_waiting:
+        waited = now - (self._waits_since or now)
+        if not self._has_started and waited > self._limits.queue_seconds and self._worker.num_waiting:
             raise ApiError(503, "The request waited too long in the queue; retry later.", retry_after=RETRY_AFTER)
 
     def _received(self, translator: ModelTranslator, outcome: Outcome, options: SearchOptions) -> Hypothesis:

@@ -12,6 +12,7 @@ import torch
 from heed.decoding.detokenizer import Detokenizer
 from heed.decoding.scoring import TokenStats, forced_pass, token_stats
 from heed.inference.translator import ModelTranslator
+from heed.inspect.inspection import without_space
 from heed.inspect.teacher_forcing import EncodedPair
 from heed.text.vocabulary import BOS_ID, EOS_ID
 
@@ -55,12 +56,15 @@ def next_tokens(translator: ModelTranslator, source: str | None, prefix: str, nu
 
     def text(id: int) -> str:
         token = spell_one(form.token_bytes[id])
+        if source is not None and not form.space_after_words:
+            return without_space(prefix, token)
         return form.space_between(prefix, token) + (token.removesuffix(" ") if form.space_after_words else token)
 
-    return [
+    tokens = [
         NextToken(id, "" if id == EOS_ID else text(id), finite(value), math.exp(value), id == EOS_ID)
         for id, value in zip(ids.tolist(), best.tolist(), strict=True)
     ]
+    return [token for token in tokens if token.text or token.end or source is None or prefix.rstrip() == prefix]
 
 
 def finite(value: float) -> float:

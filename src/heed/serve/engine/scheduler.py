@@ -272,7 +272,7 @@ class Scheduler:
     def _failed(self, searches: Sequence[_Search], error: Exception) -> None:
         """Repeat searches that failed together in halves; one that fails alone a second time gets the error."""
         searches = [search for search in searches if search.tickets[0] in self._search_of]
-        if is_out_of_memory(error):
+        if is_out_of_memory(error) and len(searches) > 1:  # one that needs too much by itself says nothing of others
             self.max_rows = max(1, sum(search.width for search in searches) // 2)
         for search in searches:
             search.group, search.num_failures = None, search.num_failures + 1

@@ -56,7 +56,7 @@ export function translatePanel(served, modelInUse) {
   }
 
   function thank() {
-    facts.textContent = live.textContent = "Saved. This text is translated like that from now on.";
+    facts.textContent = live.textContent = "Saved. This text is translated like that from now on, unless it looks wrong or was decided otherwise.";
   }
 
   function showDirection() {

@@ -1,0 +1,38 @@
+"""Review of a memory: what looks wrong is found, in a time that no text makes long, and what is right is not."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from heed.inference.output_checks import Guard
+from heed.memory.review import is_usable
+from heed.memory.store import Unit
+
+
+def unit(source: str, target: str) -> Unit:
+    return Unit(1, source, target, "", "new", "")
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "usable"),
+    [
+        ("Write to ann@x.example today.", "Schreiben Sie heute an ann@x.example.", True),
+        ("See (https://x.example/a), please!", "Siehe https://x.example/a.", True),
+        ("Write to ann@x.example today.", "Schreiben Sie heute an bob@x.example.", False),
+        ("See our page.", "Siehe (www.x.example).", False),
+        ("See our page.", "Siehe <mailto:bob@x.co.example>.", False),
+        ("Two at 3.50 each.", "Zwei @ 3.50 pro Stück.", True),
+    ],
+)
+def test_an_address_that_the_source_lacks_looks_wrong(source: str, target: str, usable: bool) -> None:
+    assert is_usable(unit(source, target), Guard()) is usable
+
+
+@pytest.mark.parametrize("part", ["@", "a@", "@.", "a@a"])
+def test_no_text_takes_long_to_review(part: str) -> None:
+    """Whoever suggests a translation chooses its text, and everybody waits while it is searched for addresses."""
+    begin = time.perf_counter()
+    is_usable(unit("Press the button.", part * (2000 // len(part))), Guard())
+    assert time.perf_counter() - begin < 1
