@@ -182,9 +182,18 @@ def test_ragged_rows_on_stdin_are_reported_after_the_sentences_before_them(folde
     assert result.code == 65 and "standard input:4: the row has 3 columns ('x y z'), the rows before it 2" in result.err
 
 
+def test_bad_bytes_of_a_test_set_are_replaced_if_asked(folder: Path, tmp_path: Path) -> None:
+    test = tmp_path / "latin.conll"
+    test.write_bytes("Ren\xe9 NNP I-PER\nmet VB O\n".encode("latin-1"))
+    strict = call("evaluate", folder / "run", "--conll", test)
+    assert strict.code == 65 and "--errors replace" in strict.err
+    assert call("evaluate", folder / "run", "--conll", test, "--errors", "replace").code == 0
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
+        (["--table", "test.csv"], "is a tagger, which is scored on tagged words: give --conll F."),
         (["--conll", "test.conll", "--text", "x"], "--conll is for taggers: leave out --text"),
         (["--conll", "no.conll"], "no.conll does not exist"),
     ],

@@ -105,6 +105,16 @@ def test_rows_of_a_table_are_printed_with_their_answers(trained: Path, tmp_path:
     assert [line.split("\t")[2] for line in lines] == ["pos", "neg"]
 
 
+def test_bad_bytes_of_a_test_table_are_replaced_if_asked(trained: Path, tmp_path: Path) -> None:
+    table = tmp_path / "latin.csv"
+    table.write_bytes("text,label,caf\xe9\na great film,pos,x\na dull caf\xe9,neg,y\n".encode("latin-1"))
+    strict = call("evaluate", trained, "--table", table)
+    assert strict.code == 65 and "--errors replace" in strict.err
+    replaced = call("evaluate", trained, "--table", table, "--errors", "replace", "--json")
+    assert json.loads(replaced.out)[0]["scores"][0]["value"] == 100
+    assert call("predict", trained, "--table", table, "--errors", "replace").code == 0
+
+
 def test_vectors_are_the_features_of_the_reader_whatever_the_batch(trained: Path, tmp_path: Path) -> None:
     predictor, texts = heed.load(trained), ["the film was great", "", "a dull plot", "plot " * 400, "bad"]
     vectors = predictor.embed(texts)

@@ -194,9 +194,9 @@ class ClassificationPredictor(Predictor):
 
     # --- evaluation -------------------------------------------------------------------------------------
 
-    def evaluate(self, table: Path) -> Any:
+    def evaluate(self, table: Path, errors: Errors = "strict") -> Any:
         """Score the run on a table of texts and labels."""
-        return evaluate_table(self, table)
+        return evaluate_table(self, table, self.run.recipe.data.errors_in_test(errors))
 
     def analyse(self, quiet: bool = False) -> Mapping[str, Any]:
         """Scores of the linear part, the neural one and both on the validation data, errors and calibration."""

@@ -73,13 +73,13 @@ class SpanPredictor(Predictor):
                     cells += [each.text, start, f"{each.probability:.4f}"][:width]
                 yield cells_of([*cells, *[""] * (len(heads) - len(cells))], separator)
 
-    def evaluate(self, table: Path) -> Any:
+    def evaluate(self, table: Path, errors: Errors = "strict") -> Any:
         """Score the run on a table of questions."""
-        return evaluate_table(self, table)
+        return evaluate_table(self, table, self.run.recipe.data.errors_in_test(errors))
 
-    def baselines(self, table: Path) -> Sequence[Any]:
+    def baselines(self, table: Path, errors: Errors = "strict") -> Sequence[Any]:
         """The sliding window, or the nearest candidate."""
-        return [evaluate_baseline(table, self.run.recipe.data.errors)]
+        return [evaluate_baseline(table, self.run.recipe.data.errors_in_test(errors))]
 
     def analyse(self, quiet: bool = False) -> Mapping[str, Any]:
         return analyse(self)
