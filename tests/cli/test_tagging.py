@@ -74,6 +74,13 @@ def test_probabilities_and_several_taggings_are_further_columns(folder: Path) ->
     assert tag == "I-PER" and 0.5 < float(share) <= 1
 
 
+def test_every_row_has_as_many_columns_though_short_sentences_have_few_taggings(folder: Path) -> None:
+    result = call("predict", folder / "run", "--top", 7, "--probabilities", "--quiet", stdin="Ann\n\nAnn\nmet\n")
+    rows = [line.split(" ") for line in result.lines if line]
+    assert [len(row) for row in rows] == [15, 15, 15]
+    assert rows[0][-2:] == ["_", "_"] and "_" not in rows[1]
+
+
 def test_json_has_the_entities_of_each_sentence(folder: Path) -> None:
     for stdin in ("Ann met a1 New York!\nx\n", "Ann\nmet\na1\nNew\nYork\n!\n\nx\n"):
         first, second = (json.loads(line) for line in call("predict", folder / "run", "--json", stdin=stdin).lines)

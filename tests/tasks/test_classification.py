@@ -105,6 +105,12 @@ def test_rows_of_a_table_are_printed_with_their_answers(trained: Path, tmp_path:
     assert [line.split("\t")[2] for line in lines] == ["pos", "neg"]
 
 
+def test_answers_are_in_their_column_in_rows_of_other_widths(trained: Path, tmp_path: Path) -> None:
+    table = tmp_path / "ragged.csv"
+    table.write_text("text,note\na great film\na dull plot,x,\n")
+    assert call("predict", trained, "--table", table).lines[1:] == ["a great film,,pos", "a dull plot,x,neg"]
+
+
 def test_bad_bytes_of_a_test_table_are_replaced_if_asked(trained: Path, tmp_path: Path) -> None:
     table = tmp_path / "latin.csv"
     table.write_bytes("text,label,caf\xe9\na great film,pos,x\na dull caf\xe9,neg,y\n".encode("latin-1"))

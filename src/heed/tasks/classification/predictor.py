@@ -173,12 +173,15 @@ class ClassificationPredictor(Predictor):
         heads = [cell for name in names for cell in (name, f"{name} probability")[: 1 + probabilities]]
         if opened.heading is not None:
             yield cells_of([*opened.heading, *heads], separator)
+        width = len(opened.heading or ())
         for rows in chunks(opened.rows, 1024):
+            width = width or len(rows[0].cells)
             found = iter(self.predict_texts([row.texts for row in rows if all(map(str.strip, row.texts))], top))
             for row in rows:
                 answers = next(found) if all(map(str.strip, row.texts)) else []
                 cells = [cell for answer in answers for cell in _cells(answer, probabilities)]
-                yield cells_of([*row.cells, *cells, *[""] * (len(heads) - len(cells))], separator)
+                own = [*row.cells[:width], *[""] * (width - len(row.cells))]  # a row may lack its last cells
+                yield cells_of([*own, *cells, *[""] * (len(heads) - len(cells))], separator)
 
     def token_vectors(self, texts: Sequence[str]) -> list[TokenVectors]:
         """The features of the reader at each token of each text; those of a pair follow each other.
