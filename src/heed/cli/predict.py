@@ -75,7 +75,10 @@ def predict(
         settings = {"--top": top, "--probabilities": probabilities}
         cluster.run("predict", opening, settings, compute, [folder], errors, quiet)
         return
+    _check(images, table, json_lines, input_as)
     loaded = compute.load(run)
+    if input_as != "auto":
+        loaded.require("annotate", "--input-as")
     warn_if_not_usable(loaded, quiet)
     found: Iterator[Iterable[str]]
     if images is not None:
@@ -96,6 +99,16 @@ def predict(
         else:
             found = _answers(loaded, top, probabilities, json_lines, errors)
     _write(found)
+
+
+def _check(images: Path | None, table: Path | None, json_lines: bool, input_as: str) -> None:
+    """Raise UsageError for options that have no effect together."""
+    if images is not None and table is not None:
+        raise UsageError("--images and --table are different inputs: leave one out.")
+    if table is not None and json_lines:
+        raise UsageError("--table prints a table: leave out --json.")
+    if input_as != "auto" and (images is not None or table is not None):
+        raise UsageError("--input-as says what stdin has: leave it out with --images and --table.")
 
 
 def _write(found: Iterable[Iterable[str]]) -> None:

@@ -189,6 +189,8 @@ def train(
         use_threads(threads)
         _resume(run.resume, device, quiet, run.strict, keys)
         return
+    if run.strict:
+        raise UsageError("--strict needs --resume RUN, whose checkpoints it is about.")
     if recipe is None:
         keys = {**data.inferred(), **keys}
         if "task" not in keys:
