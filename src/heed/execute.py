@@ -260,13 +260,17 @@ def _require_higher(run: Run, limits: Mapping[str, object]) -> None:
                key=lambda event: int(event["step"]))  # fmt: skip
     if done is None:
         return
-    minutes = float(done.get("seconds", 0)) / 60
-    for key, reached, flag in (("max_steps", done["step"], "--max-steps"), ("max_minutes", minutes, "--max-time")):
+    minutes, epochs = float(done.get("seconds", 0)) / 60, int(done.get("epoch", 0))
+    limited = (
+        ("max_steps", done["step"], "--max-steps"), ("max_minutes", minutes, "--max-time"),
+        ("max_epochs", epochs, "--training.max_epochs"),
+    )  # fmt: skip
+    for key, reached, flag in limited:
         limit = limits.get(f"training.{key}")
         if isinstance(limit, int | float) and 0 < limit <= reached:
             raise UsageError(
-                f"{run.folder} has been trained for {done['step']:,} updates and {minutes:.1f} minutes, and limits "
-                f"count from the beginning: give a higher {flag}."
+                f"{run.folder} has been trained for {done['step']:,} updates and {minutes:.1f} minutes, into "
+                f"epoch {epochs + 1:,}, and limits count from the beginning: give a higher {flag}."
             )
 
 
