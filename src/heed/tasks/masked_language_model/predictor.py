@@ -28,7 +28,7 @@ from heed.tasks.reading import Reading
 from heed.text.tokenizers import Tokenizer
 from heed.text.vocabulary import EOS_ID, PAD_ID
 
-_MASKS = re.compile(r"(\s?)(?:<mask>|\[MASK\])")
+_MASKS = re.compile(r"(\s?)(?:<mask>|\[mask\])", re.IGNORECASE)  # a normaliser may have put it into lower case
 MAX_ANALYSED = 50_000
 """Positions that are computed for the pseudo-perplexity in the report: a line of n tokens takes n (n + 1)."""
 
