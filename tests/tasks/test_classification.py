@@ -16,6 +16,7 @@ from command import call
 from toy import without_shape_checks
 
 import heed
+from heed.core.errors import UsageError
 from heed.data.validation import read_valid
 from heed.models.linear import Examples, LinearConfig, LinearNgrams
 from heed.nn.contract import TokenSource, Vocabularies
@@ -93,6 +94,11 @@ def test_predictions_are_labels_a_line(trained: Path) -> None:
     assert float(top[1]) + float(top[3]) == pytest.approx(1, abs=2e-4)
     [first], _ = heed.load(trained).predict(["a great film", "bad"])
     assert first.text == "pos"
+
+
+def test_what_is_not_text_is_refused(trained: Path) -> None:
+    with pytest.raises(UsageError, match="expected a text or a list of texts, got float in the list"):
+        heed.load(trained).predict(["a great film", float("nan")])
 
 
 def test_rows_of_a_table_are_printed_with_their_answers(trained: Path, tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from heed.tasks.classification.reading import Encoding, neural_outputs
 from heed.tasks.classification.scoring import analyse, evaluate_table, open_test
 from heed.tasks.classification.text_reading import read
 from heed.tasks.embedding import TokenVectors, vectors_of_ids
-from heed.tasks.predictor import AttendedSentence, Explanation, Prediction, Predictor, several, several_texts
+from heed.tasks.predictor import AttendedSentence, Explanation, Prediction, Predictor, several_texts
 from heed.tasks.prepare import chunks
 from heed.tasks.reading import Reading
 from heed.text.readers.corpus import format_of
@@ -91,7 +91,7 @@ class ClassificationPredictor(Predictor):
 
         Several labels at once are one answer, a JSON list, unless `top` is more than 1. A number has no probability.
         """
-        return self.predict_texts([self.split(line) for line in several(inputs)], top)
+        return self.predict_texts([self.split(line) for line in several_texts(inputs)], top)
 
     def predict_texts(self, texts: Sequence[Texts], top: int = 1) -> list[list[Prediction]]:
         """As `predict`, for texts or pairs."""

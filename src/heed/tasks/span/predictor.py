@@ -9,7 +9,7 @@ from typing import Any
 
 from heed.core.errors import UsageError
 from heed.core.json_text import parse_json
-from heed.tasks.predictor import Prediction, Predictor, several
+from heed.tasks.predictor import Prediction, Predictor, several_texts
 from heed.tasks.prepare import chunks
 from heed.tasks.reading import Reading
 from heed.tasks.span.answering import Answerer, SpanPrediction
@@ -41,7 +41,7 @@ class SpanPredictor(Predictor):
 
     def predict(self, inputs: Sequence[str], top: int = 1) -> list[list[Prediction]]:
         """Answer lines of a question, a tab and its context, or of JSON objects with `question` and `context`."""
-        questions = [question_in(line, number) for number, line in enumerate(several(inputs), start=1)]
+        questions = [question_in(line, number) for number, line in enumerate(several_texts(inputs), start=1)]
         answers: Any = self.extract(questions, top)
         return list(answers)
 
