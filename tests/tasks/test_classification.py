@@ -182,7 +182,7 @@ def test_pairs_several_labels_and_numbers(tmp_path: Path) -> None:
     assert call("predict", out, stdin="a film\ta film\n").out.strip() in ("same", "other")
     refused = call("predict", out, stdin="only one text\n")
     assert (refused.code, refused.err) == (
-        2, "error: expected 2 texts separated by tabs, got 1: 'only one text'.\n",
+        2, "error: standard input, line 1: expected 2 texts separated by tabs, got 1: 'only one text'.\n",
     )  # fmt: skip
     several = [(text, "pos|" + label if label == "neg" else label) for text, label in rows(120)]
     table = write(tmp_path / "several.csv", several)
@@ -194,6 +194,21 @@ def test_pairs_several_labels_and_numbers(tmp_path: Path) -> None:
     assert call("train", "--table", table, "--out", tmp_path / "n", "--model.kind=linear", "--quiet").code == 0
     assert Run(tmp_path / "n").recipe.data.answer == "number"
     assert 1 < float(call("predict", tmp_path / "n", stdin="the film was good\n").out) < 5
+
+
+def test_labels_that_are_no_numbers_are_refused_in_training_and_left_out_of_tests(tmp_path: Path) -> None:
+    numbers = [(text, f"{len(text) / 7:.3f}") for text, _ in rows(120)]
+    train = write(tmp_path / "train.csv", numbers, "text,score")
+    held = [("a film of its own", "2.5"), ("a plot of its own", "N/A"), ("an actor of his own", "nan")]
+    test = write(tmp_path / "test.csv", held, "text,score")
+    words = ("--model.kind=linear", "--valid-table", test)
+    result = call("train", "--table", train, "--out", tmp_path / "run", *words)
+    assert result.code == 0 and "120 rows for training, 1 for validation" in result.err
+    scored = call("evaluate", tmp_path / "run", "--table", test)
+    assert scored.code == 0 and "skipped 2 rows without a text or a number" in scored.err
+    mixed = write(tmp_path / "mixed.csv", [*numbers, ("no score", "NaN")], "text,score")
+    refused = call("train", "--table", mixed, "--out", tmp_path / "other", *words[:1], "--data.answer=number")
+    assert refused.code == 65 and "1 of the labels are none, such as 'NaN'" in refused.err
 
 
 def test_a_run_knows_its_columns_in_another_table(tmp_path: Path) -> None:

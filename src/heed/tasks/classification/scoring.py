@@ -26,18 +26,23 @@ from heed.text.readers.lines import Errors
 
 
 def read_test(predictor: Any, table: Path, errors: Errors) -> list[Row]:
-    """The rows of a test table, texts and labels; rows without either are left out, and counted."""
+    """The rows of a test table, texts and labels; rows without either are left out, and counted.
+
+    So are those with another label than a number, if that is what the run predicts.
+    """
     rows: list[Row] = []
-    left_out = 0
+    left_out, labels = 0, predictor.labels
+    named = "number" if labels.kind == "number" else "label"
     for row in open_test(predictor, table, errors).rows:
-        if all(text.strip() for text in row.texts) and (row.labels or row.is_list):
-            rows.append((*row.texts, predictor.labels.written(row.labels)))
+        has_answer = bool(row.labels) and labels.known(row.labels) if named == "number" else row.labels or row.is_list
+        if all(text.strip() for text in row.texts) and has_answer:
+            rows.append((*row.texts, labels.written(row.labels)))
         else:
             left_out += 1
     if left_out:
-        message(f"{table}: skipped {left_out:,} rows without a text or a label")
+        message(f"{table}: skipped {left_out:,} rows without a text or a {named}")
     if not rows:
-        raise DataError(f"{table}: no rows with a text and a label.")
+        raise DataError(f"{table}: no rows with a text and a {named}.")
     return rows
 
 
