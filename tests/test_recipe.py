@@ -68,6 +68,7 @@ def test_a_written_recipe_contains_reasons_and_reads_back_equal(tmp_path: Path, 
         ),
         ({"task": "poetry"}, f"expected one of {', '.join(map(repr, TASKS))}, got 'poetry'"),
         ({}, "missing key 'task'"),
+        ({"task": "translation", "seed": 1 << 64}, "--seed: expected a whole number at least 0 and below 1844674407"),
         ({"task": "translation", "model.kind": "tranformer"}, "Did you mean 'transformer'?"),
         (
             {"task": "translation", "tokenizer.kind": "unigramm"},

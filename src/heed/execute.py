@@ -88,15 +88,15 @@ def execute(plan: Plan, options: TrainOptions, ranks: Ranks = ALONE) -> Outcome:
         require_enough(plan.diagnosis.num_pairs, plan.recipe.data.num_held_out)
     check_folder(options)
     init = Run(options.init) if options.init else None
-    reused = tokenizer_of(options, init)
+    reused, transfer = tokenizer_of(options, init), transfer_of(options, init)
     with _nothing_left_by_failures(options.out):
         with storage_errors("write the run", path=options.out):
-            run = prepare_run(plan, options.out, init, options.quiet, reused)
+            run = prepare_run(plan, options.out, init, options.quiet, reused, transfer)
         check_pieces(run, options.force, options.quiet)
         for text in run.task().warnings():
             warn(text, options.quiet)
         ranks.wait()
-        model = first_model(run, init, options.quiet, transfer_of(options, init))
+        model = first_model(run, init, options.quiet, transfer)
     return _learn(run, model, None, options.quiet, ranks)
 
 
@@ -139,11 +139,13 @@ def check_pieces(run: Run, force: bool, quiet: bool) -> None:
 
 
 def prepare_run(
-    plan: Plan, folder: Path, init: Run | None = None, quiet: bool = False, reused: Run | None = None
-) -> Run:
+    plan: Plan, folder: Path, init: Run | None = None, quiet: bool = False, reused: Run | None = None,
+    transfer: Transfer | None = None,
+) -> Run:  # fmt: skip
     """Create a run folder with recipe, tokenizers and prepared data.
 
-    The tokenizers are copied from `reused`, if given. The training data of `init` counts as seen.
+    The tokenizers are copied from `reused`, if given. The training data of `init` counts as seen. `transfer`: what of
+    its weights the model will begin with, if not all.
     """
     folder.mkdir(parents=True, exist_ok=True)
     give_memory_back()  # from the data doctor
@@ -162,7 +164,9 @@ def prepare_run(
     if init is not None:
         add_seen(folder, init.folder)
     if init is not None or reused is not None:
-        write_corpus(folder, replace(corpus, init=_name(init), tokenizer_of=_name(reused)))
+        parts, backward = (transfer.parts, transfer.backward) if transfer else ("all", None)
+        names = {"init": _name(init), "init_backward": _name(backward), "tokenizer_of": _name(reused)}
+        write_corpus(folder, replace(corpus, init_parts=parts, **names))
     message(f"{corpus.num_rows:,} rows for training, {corpus.num_valid:,} for validation", quiet)
     for reason, count in corpus.dropped.items():
         message(f"  left out: {count:,} ({reason})", quiet)
@@ -260,13 +264,17 @@ def _require_higher(run: Run, limits: Mapping[str, object]) -> None:
                key=lambda event: int(event["step"]))  # fmt: skip
     if done is None:
         return
-    minutes = float(done.get("seconds", 0)) / 60
-    for key, reached, flag in (("max_steps", done["step"], "--max-steps"), ("max_minutes", minutes, "--max-time")):
+    minutes, epochs = float(done.get("seconds", 0)) / 60, int(done.get("epoch", 0))
+    limited = (
+        ("max_steps", done["step"], "--max-steps"), ("max_minutes", minutes, "--max-time"),
+        ("max_epochs", epochs, "--training.max_epochs"),
+    )  # fmt: skip
+    for key, reached, flag in limited:
         limit = limits.get(f"training.{key}")
         if isinstance(limit, int | float) and 0 < limit <= reached:
             raise UsageError(
-                f"{run.folder} has been trained for {done['step']:,} updates and {minutes:.1f} minutes, and limits "
-                f"count from the beginning: give a higher {flag}."
+                f"{run.folder} has been trained for {done['step']:,} updates and {minutes:.1f} minutes, into "
+                f"epoch {epochs + 1:,}, and limits count from the beginning: give a higher {flag}."
             )
 
 

@@ -32,7 +32,7 @@ class Recipe(Config):
     """Format of the run folder; newer versions of heed may write higher ones."""
     task: str
     """The task that is learned."""
-    seed: int = Field(default=1, ge=0)
+    seed: int = Field(default=1, ge=0, lt=1 << 64)
     """Seed of the initial weights, the data order, dropout and subword dropout."""
     members: tuple[str, ...] | None = None
     """Modules and names of the external tasks, models, attentions, tokenizers and metrics that the run needs."""

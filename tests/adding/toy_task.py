@@ -26,7 +26,7 @@ from heed.tasks.defaults import Choices, CorpusStats, Machine, held_out
 from heed.tasks.predictor import ALONE, Combination, Prediction, Predictor
 from heed.tasks.task import Examination, Loss, Sample, Task, Validation
 from heed.text.doctor.files import diagnose_text_files
-from heed.text.readers import fingerprint_file, read_text
+from heed.text.readers import Errors, fingerprint_file, read_text
 from heed.text.vocabulary import Vocabulary
 
 MOST = 10
@@ -182,7 +182,7 @@ class WordCounter(Predictor):
     def predict(self, inputs: Sequence[str], top: int = 1) -> list[list[Prediction]]:
         return predictions(self.run.model, self.run.tokenizers["src"], inputs, top)
 
-    def evaluate(self, table: Path) -> Evaluation:
-        rows = [(line, ANSWERS[label_of(line)]) for line in read_text(table)]
+    def evaluate(self, table: Path, errors: Errors = "strict") -> Evaluation:
+        rows = [(line, ANSWERS[label_of(line)]) for line in read_text(table, errors)]
         outputs = [answers[0].text for answers in self.predict([row[0] for row in rows])]
         return Evaluation(str(self.run.folder), HeldOut((table.name,), rows), self.run, share_right(outputs, rows))

@@ -159,9 +159,11 @@ def test_settings_and_lines_that_make_no_sense_are_refused(folder: Path) -> None
         "train", "--task", "span", "--table", table, "--out", folder / "new", "--training.label_smoothing=0.1"
     )
     assert smooth.code == 2 and "spans have no label smoothing" in smooth.err
-    line = call("predict", run, stdin="no tab\n")
-    expected = "error: expected a question, a tab and its context, or a JSON object with both, got 0 tabs: 'no tab'.\n"
-    assert (line.code, line.err) == (2, expected)
+    line = call("predict", run, stdin=f"Where is Cem?\t{CONTEXT}\nno tab\n")
+    expected = "expected a question, a tab and its context, or a JSON object with both, got 0 tabs: 'no tab'.\n"
+    assert (line.code, line.lines, line.err) == (2, ["Oslo"], f"error: standard input, line 2: {expected}")
+    number = call("predict", run, stdin=f"Where is Cem?\t{CONTEXT}\n" * 1100 + '{"question": 1, "context": "x"}\n')
+    assert "error: standard input, line 1,101: 'question' is a number; it must be a string." in number.err
     unlabelled = folder / "unlabelled.jsonl"
     unlabelled.write_text(json.dumps({"question": "x", "context": "y"}) + "\n")
     assert call("predict", run, "--table", unlabelled).code == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +64,28 @@ def test_a_share_of_the_pairs_is_refused_since_corrections_would_be_left_out(tra
     result = learn(run, tmp_path, "--data.share=1", "--training.lr=1e-9")
     assert result.code == 3, result.err
     assert Run(tmp_path / "new").recipe.data.share == 1
+
+
+def test_a_limit_that_is_given_as_a_key_is_the_only_one(
+    translator: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trained: list[dict[str, object]] = []
+    monkeypatch.setattr("heed.cli.learn.run_training", lambda recipe, keys, *_, **__: trained.append(keys))
+    memory = TranslationMemory(tmp_path / "team.memory", ("aa", "bb"), create=True)
+    memory.add([(src, tgt, "") for src, tgt in CORRECTIONS], "approved")
+    memory.close()
+    for words in ((), ("--training.max_minutes=60",), ("--max-time", "1h")):
+        call("learn", translator, "--memory", tmp_path / "team.memory", "--out", tmp_path / "new", *words)
+    assert [keys.get("training.max_epochs") for keys in trained] == [5, None, None]
+
+
+def test_old_pairs_are_drawn_from_a_large_corpus_in_little_memory() -> None:
+    rows = ((f"source {number} {'x' * 200}", "target", "") for number in range(20_000))
+    tracemalloc.start()
+    drawn = list(corrections._sample(rows, 10, 1))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert len(drawn) == 10 and peak < 1_000_000
 
 
 def test_a_better_model_is_named(translator: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

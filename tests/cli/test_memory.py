@@ -81,8 +81,11 @@ def test_a_source_is_found_exactly_and_nearly(memory: Path) -> None:
 
 
 def test_mistakes_are_refused(memory: Path, tmp_path: Path) -> None:
-    result = call("memory", "review", memory, "--reject", 99)
-    assert (result.code, "has no unit with one of the ids 99" in result.err) == (2, True)
+    result = call("memory", "review", memory, "--approve", 1, "--approve", 1, "--reject", 2, "--reject", 99)
+    assert (result.code, "has no unit with the id 99: nothing was changed" in result.err) == (2, True)
+    result = call("memory", "review", memory, "--approve", 1, "--reject", 1)
+    assert (result.code, "--approve 1 and --reject 1 contradict each other" in result.err) == (2, True)
+    assert {unit.state for unit in TranslationMemory(memory).units()} == {"new"}
     result = call("memory", "export", memory, "--out", tmp_path / "out.docx")
     assert (result.code, "a .tmx or a .tsv file" in result.err) == (2, True)
     result = call("memory", "find", memory, "x", "--src-lang", "en")

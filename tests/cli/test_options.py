@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+from command import call
 
 from heed.cli.options import language_of, parse_minutes, search_options
 from heed.core.errors import UsageError
@@ -68,3 +71,32 @@ def test_a_given_beam_size_is_used() -> None:
     for given in ({"beam_size": 1, "mbr": "chrf"}, {"beam_size": 3, "nbest": 8}):
         with pytest.raises(UsageError, match="--beam"):
             search_options(recipe, given)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["predict", "run", "--table", "f.csv", "--json"], "--table prints a table: leave out --json."),
+        (["predict", "run", "--table", "f.csv", "--images", "x"], "--images and --table are different inputs"),
+        (["predict", "run", "--table", "f.csv", "--input-as", "text"], "--input-as says what stdin has"),
+        (["evaluate", "run", "--table", "f.csv", "--ensemble"], "leave out --ensemble"),
+        (["embed", "run", "--per-token", "--pooling", "max"], "leave out --pooling"),
+        (["align", "run", "--src", "a", "--tgt", "b", "--symmetrise", "union"], "--symmetrise needs a translator of"),
+        (["align", "run", "--src", "a", "--tgt", "b", "--reverse-head", "1.1"], "--reverse-head needs a translator of"),
+        (["inspect", "run", "--text", "x", "--beam", "3"], "--beam is for translators"),
+        (["inspect", "run", "--text", "x", "--nbest", "3"], "--nbest is for translations and captions"),
+        (["train", "--src", "a", "--tgt", "b", "--out", "new", "--strict"], "--strict needs --resume RUN"),
+        (["data", "check", "f.csv", "--questions"], "--questions is for a table (--table F), and not for pairs"),
+        (["data", "check", "--table", "f.csv", "--text"], "--text is for text (--text), and not for a table"),
+        (["data", "check", "a", "b", "--tag-column", "3"], "--tag-column is for tagged tokens (--conll)"),
+        (["data", "check", "a", "--text", "--src-lang", "en"], "--src-lang is for pairs, and not for text"),
+    ],
+)
+def test_options_without_effect_are_refused(
+    words: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("run").mkdir()
+    Path("run/recipe.toml").write_text('task = "translation"\n')
+    result = call(*words)
+    assert result.code == 2 and message in result.err

@@ -74,6 +74,13 @@ def test_probabilities_and_several_taggings_are_further_columns(folder: Path) ->
     assert tag == "I-PER" and 0.5 < float(share) <= 1
 
 
+def test_every_row_has_as_many_columns_though_short_sentences_have_few_taggings(folder: Path) -> None:
+    result = call("predict", folder / "run", "--top", 7, "--probabilities", "--quiet", stdin="Ann\n\nAnn\nmet\n")
+    rows = [line.split(" ") for line in result.lines if line]
+    assert [len(row) for row in rows] == [15, 15, 15]
+    assert rows[0][-2:] == ["_", "_"] and "_" not in rows[1]
+
+
 def test_json_has_the_entities_of_each_sentence(folder: Path) -> None:
     for stdin in ("Ann met a1 New York!\nx\n", "Ann\nmet\na1\nNew\nYork\n!\n\nx\n"):
         first, second = (json.loads(line) for line in call("predict", folder / "run", "--json", stdin=stdin).lines)
@@ -182,9 +189,18 @@ def test_ragged_rows_on_stdin_are_reported_after_the_sentences_before_them(folde
     assert result.code == 65 and "standard input:4: the row has 3 columns ('x y z'), the rows before it 2" in result.err
 
 
+def test_bad_bytes_of_a_test_set_are_replaced_if_asked(folder: Path, tmp_path: Path) -> None:
+    test = tmp_path / "latin.conll"
+    test.write_bytes("Ren\xe9 NNP I-PER\nmet VB O\n".encode("latin-1"))
+    strict = call("evaluate", folder / "run", "--conll", test)
+    assert strict.code == 65 and "--errors replace" in strict.err
+    assert call("evaluate", folder / "run", "--conll", test, "--errors", "replace").code == 0
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
+        (["--table", "test.csv"], "is a tagger, which is scored on tagged words: give --conll F."),
         (["--conll", "test.conll", "--text", "x"], "--conll is for taggers: leave out --text"),
         (["--conll", "no.conll"], "no.conll does not exist"),
     ],

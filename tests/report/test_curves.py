@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from heed.core.errors import UsageError
 from heed.report.curves import draw_curves, draw_runs, sparkline
 
 TRAIN = [{"seconds": 60.0 * i, "step": i, "loss": 5.0 / i, "perplexity": 90.0 / i} for i in range(1, 20)]
@@ -52,6 +53,13 @@ def test_a_long_training_is_drawn_in_hours(tmp_path: Path, monkeypatch: pytest.M
     scores = drawn[0].axes[1]
     assert scores.get_xlabel() == "hours of training"
     assert list(scores.lines[0].get_xdata()) == pytest.approx([10 / 3, 20 / 3, 10])
+
+
+def test_runs_without_these_scores_are_not_drawn_as_an_empty_plot(tmp_path: Path) -> None:
+    accuracies = [{"seconds": 1.0, "accuracy": 50.0}, {"seconds": 2.0, "accuracy": 60.0}]
+    with pytest.raises(UsageError, match="none of these runs was validated by perplexity, BLEU or chrF2"):
+        draw_runs(tmp_path / "curves.png", {"a": accuracies})
+    assert not (tmp_path / "curves.png").exists()
 
 
 def test_a_language_model_has_one_curve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

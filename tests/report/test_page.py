@@ -269,6 +269,12 @@ def test_a_run_that_ended_at_once_has_a_report(tmp_path: Path) -> None:
     assert "## Scores" not in text
 
 
+def test_commands_can_be_pasted_whatever_the_name_of_the_folder(tmp_path: Path) -> None:
+    folder = prepared(tmp_path).folder.rename(tmp_path / "en & de")
+    text = write_report(Run(folder)).read_text()
+    assert "heed translate 'en & de' < in.txt" in text
+
+
 def test_scores_on_the_built_in_corpus_are_marked_synthetic(tmp_path: Path) -> None:
     assert "**synthetic**" in write_report(prepared(tmp_path, data__synthetic=True)).read_text()
 

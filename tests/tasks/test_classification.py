@@ -16,6 +16,7 @@ from command import call
 from toy import without_shape_checks
 
 import heed
+from heed.core.errors import UsageError
 from heed.data.validation import read_valid
 from heed.models.linear import Examples, LinearConfig, LinearNgrams
 from heed.nn.contract import TokenSource, Vocabularies
@@ -95,6 +96,11 @@ def test_predictions_are_labels_a_line(trained: Path) -> None:
     assert first.text == "pos"
 
 
+def test_what_is_not_text_is_refused(trained: Path) -> None:
+    with pytest.raises(UsageError, match="expected a text or a list of texts, got float in the list"):
+        heed.load(trained).predict(["a great film", float("nan")])
+
+
 def test_rows_of_a_table_are_printed_with_their_answers(trained: Path, tmp_path: Path) -> None:
     table = write(tmp_path / "new.csv", [("1", '"great, nice"'), ("2", ""), ("3", "a poor film")], "id,text")
     result = call("predict", trained, "--table", table)
@@ -103,6 +109,22 @@ def test_rows_of_a_table_are_printed_with_their_answers(trained: Path, tmp_path:
     plain.write_text("great film and a nice actor\t7\ndull story by a bad actor\t8\n")
     lines = call("predict", trained, "--table", plain, "--probabilities").lines
     assert [line.split("\t")[2] for line in lines] == ["pos", "neg"]
+
+
+def test_answers_are_in_their_column_in_rows_of_other_widths(trained: Path, tmp_path: Path) -> None:
+    table = tmp_path / "ragged.csv"
+    table.write_text("text,note\na great film\na dull plot,x,\n")
+    assert call("predict", trained, "--table", table).lines[1:] == ["a great film,,pos", "a dull plot,x,neg"]
+
+
+def test_bad_bytes_of_a_test_table_are_replaced_if_asked(trained: Path, tmp_path: Path) -> None:
+    table = tmp_path / "latin.csv"
+    table.write_bytes("text,label,caf\xe9\na great film,pos,x\na dull caf\xe9,neg,y\n".encode("latin-1"))
+    strict = call("evaluate", trained, "--table", table)
+    assert strict.code == 65 and "--errors replace" in strict.err
+    replaced = call("evaluate", trained, "--table", table, "--errors", "replace", "--json")
+    assert json.loads(replaced.out)[0]["scores"][0]["value"] == 100
+    assert call("predict", trained, "--table", table, "--errors", "replace").code == 0
 
 
 def test_vectors_are_the_features_of_the_reader_whatever_the_batch(trained: Path, tmp_path: Path) -> None:
@@ -160,7 +182,7 @@ def test_pairs_several_labels_and_numbers(tmp_path: Path) -> None:
     assert call("predict", out, stdin="a film\ta film\n").out.strip() in ("same", "other")
     refused = call("predict", out, stdin="only one text\n")
     assert (refused.code, refused.err) == (
-        2, "error: expected 2 texts separated by tabs, got 1: 'only one text'.\n",
+        2, "error: standard input, line 1: expected 2 texts separated by tabs, got 1: 'only one text'.\n",
     )  # fmt: skip
     several = [(text, "pos|" + label if label == "neg" else label) for text, label in rows(120)]
     table = write(tmp_path / "several.csv", several)
@@ -172,6 +194,21 @@ def test_pairs_several_labels_and_numbers(tmp_path: Path) -> None:
     assert call("train", "--table", table, "--out", tmp_path / "n", "--model.kind=linear", "--quiet").code == 0
     assert Run(tmp_path / "n").recipe.data.answer == "number"
     assert 1 < float(call("predict", tmp_path / "n", stdin="the film was good\n").out) < 5
+
+
+def test_labels_that_are_no_numbers_are_refused_in_training_and_left_out_of_tests(tmp_path: Path) -> None:
+    numbers = [(text, f"{len(text) / 7:.3f}") for text, _ in rows(120)]
+    train = write(tmp_path / "train.csv", numbers, "text,score")
+    held = [("a film of its own", "2.5"), ("a plot of its own", "N/A"), ("an actor of his own", "nan")]
+    test = write(tmp_path / "test.csv", held, "text,score")
+    words = ("--model.kind=linear", "--valid-table", test)
+    result = call("train", "--table", train, "--out", tmp_path / "run", *words)
+    assert result.code == 0 and "120 rows for training, 1 for validation" in result.err
+    scored = call("evaluate", tmp_path / "run", "--table", test)
+    assert scored.code == 0 and "skipped 2 rows without a text or a number" in scored.err
+    mixed = write(tmp_path / "mixed.csv", [*numbers, ("no score", "NaN")], "text,score")
+    refused = call("train", "--table", mixed, "--out", tmp_path / "other", *words[:1], "--data.answer=number")
+    assert refused.code == 65 and "1 of the labels are none, such as 'NaN'" in refused.err
 
 
 def test_a_run_knows_its_columns_in_another_table(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ import heed
 from heed.data.schedule import START
 from heed.nn.contract import TokenSource
 from heed.run import Run
+from heed.text.normalise import Normaliser
 
 __all__ = ["without_shape_checks"]
 
@@ -114,6 +116,14 @@ def test_a_line_without_a_mask_is_refused(run: Path) -> None:
     result = call("predict", run, stdin="the ba sees one kan\n")
     assert result.code == 2
     assert "'the ba sees one kan' has no mask: write <mask> (or [MASK])" in result.err
+
+
+def test_a_mask_in_capitals_is_found_though_text_is_put_into_lower_case(run: Path) -> None:
+    predictor: Any = heed.load(run)
+    data = predictor.data.model_copy(update={"normaliser": Normaliser(lowercase=True)})
+    vars(predictor.run)["recipe"] = predictor.run.recipe.model_copy(update={"data": data})
+    first, second = predictor.predict(["the [MASK] sees one kan", "the <mask> sees one kan"])
+    assert first == second
 
 
 def test_scores_are_pseudo_log_likelihoods(run: Path) -> None:

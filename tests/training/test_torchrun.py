@@ -107,6 +107,10 @@ def test_a_restartable_training_begins_and_continues_by_the_same_command(tmp_pat
     assert [event["step"] for event in events(out) if event["event"] == "end"][-1] == 8
     other = call(*words, "--max-steps", "8", "--model.d_model=32")
     assert (other.code, "was started with model.d_model = 16, not 32" in other.err) == (2, True)
+    refused = [call(*words, "--src", tmp_path / "more.aa")]
     shutil.rmtree(out / "checkpoints")
     assert "is complete" in call(*words[:-1]).err  # without --quiet
+    refused.append(call(*words, "--src", tmp_path / "more.aa"))
+    for other in refused:  # they would be ignored
+        assert other.code == 2 and "was started with data.src = " in other.err and "more.aa'. Name an" in other.err
     assert [event["step"] for event in events(out) if event["event"] == "end"][-1] == 8

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
-from heed.cli.align_attention import Attention, attention_links
+from heed.cli.align_attention import Attention, attention_links, require_other_direction
 from heed.cli.flags import flags_given
 from heed.cli.options import BadBytes, OnBadBytes, Quiet, require_writable
 from heed.core.errors import DataError, UsageError
@@ -129,6 +129,8 @@ def align(
     by_attention = is_trained and not is_aligner_run(Path(model)) and RunFiles(Path(model)).has(RECIPE)
     if not by_attention and (given := flags_given(attention)):
         raise UsageError(f"{given[0]} is for the runs of translators.")
+    if by_attention:
+        require_other_direction(attention, symmetrise)
     if lexicon is not None:
         texts = {"--src": src, "--tgt": tgt, "--symmetrise": symmetrise} if is_trained else {}
         _require_alone(by_attention, model, {**texts, "--gold": gold, "--page": page})

@@ -36,6 +36,13 @@ class Attention:
     heads: Annotated[bool, typer.Option("--heads", help="Compare the heads with --gold, on development data.")] = False
 
 
+def require_other_direction(attention: Attention, symmetrise: str | None) -> None:
+    """Raise UsageError for options of a translator of the other direction, which was not given."""
+    flag = "--symmetrise" if symmetrise is not None else "--reverse-head" if attention.reverse_head is not None else ""
+    if attention.reverse is None and flag:
+        raise UsageError(f"{flag} needs a translator of the other direction: name it with --reverse RUN.")
+
+
 def attention_links(
     run: Path, pairs: TokenisedPairs, attention: Attention, symmetrise: str, gold: Sequence[GoldLinks] | None,
     quiet: bool,

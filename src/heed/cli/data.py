@@ -12,7 +12,7 @@ import typer
 
 from heed.cli.cluster import ClusterFlags, refuse_with_ray
 from heed.cli.data_curve import curve
-from heed.cli.flags import add_verb
+from heed.cli.flags import add_verb, flags_given
 from heed.cli.options import (
     BadBytes,
     Json,
@@ -27,7 +27,7 @@ from heed.cli.options import (
 from heed.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from heed.text.doctor.findings import Diagnosis
     from heed.text.readers import CorpusFiles
@@ -39,6 +39,10 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
 )
+
+
+_TABLE, _TAGS, _TEXT, _PAIRS = "a table (--table F)", "tagged tokens (--conll)", "text (--text)", "pairs"
+"""Kinds of data."""
 
 
 @app.callback()
@@ -140,12 +144,20 @@ def check(
         return
     if (labelled.table is None) == (not files):
         raise UsageError("give two parallel files, a file of pairs, --text or --conll and a file, or --table F.")
+    columns = {"--token-column": token_column, "--tag-column": tag_column, "--mark-column": mark_column}
+    sides = {"--src-column": src_column, "--tgt-column": tgt_column, "--src-lang": src_lang, "--tgt-lang": tgt_lang}
+    kinds = {_TABLE: labelled.table is not None, _TAGS: conll, _TEXT: text, _PAIRS: True}
+    _refuse_others(
+        next(kind for kind, is_given in kinds.items() if is_given),
+        {_TABLE: flags_given(labelled), _TAGS: [*["--conll"] * conll, *_given(columns)], _TEXT: ["--text"] * text,
+         _PAIRS: _given(sides)},
+    )  # fmt: skip
     files = files or []
     held_out = valid or [], test or []
     if labelled.table is not None:
         diagnosis = labelled.diagnose(labelled.table, _each(held_out, "--table"), errors, quiet)
     elif conll:
-        diagnosis = _of_tagged(files, held_out, (token_column, tag_column, mark_column), errors, quiet)
+        diagnosis = _of_tagged(files, held_out, tuple(columns.values()), errors, quiet)
     elif text:
         texts = _single(files, "--text"), *_each(held_out, "--text")
         diagnosis = diagnose_text_files(*texts, errors=errors, quiet=quiet)
@@ -156,6 +168,18 @@ def check(
         pairs = [corpus(*_paths(group)) if group else None for group in held_out]
         diagnosis = diagnose_files(corpus(*_paths(files)), *pairs, errors=errors, quiet=quiet)
     _show(diagnosis, json_output)
+
+
+def _given(flags: Mapping[str, str | None]) -> list[str]:
+    """The flags that have a value."""
+    return [flag for flag, value in flags.items() if value]
+
+
+def _refuse_others(kind: str, flags: Mapping[str, Sequence[str]]) -> None:
+    """Raise UsageError for flags that are for data of another kind. `flags`: those that were given, by kind."""
+    for other, given in flags.items():
+        if other != kind and given:
+            raise UsageError(f"{given[0]} is for {other}, and not for {kind}: leave it out.")
 
 
 def _of_tagged(

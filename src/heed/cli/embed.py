@@ -13,6 +13,7 @@ import typer
 
 from heed.cli.cluster import ClusterFlags, refuse_with_ray
 from heed.cli.options import BadBytes, Compute, Json, Quiet, RunFolder
+from heed.core.errors import UsageError
 
 if TYPE_CHECKING:
     from heed.tasks.predictor import Predictor
@@ -59,6 +60,8 @@ def embed(
         return
     from heed.cli.stdio import groups_as_they_come
 
+    if per_token and pooling != "mean":
+        raise UsageError("--per-token prints the vector of each token: leave out --pooling.")
     loaded = compute.load(run)
     loaded.require("embed")
     groups = groups_as_they_come(errors)

@@ -64,10 +64,8 @@ def evaluate(
         _calibrate(folders, search, json_output, compute, quiet)
         return
     if kind := predictions.kind:
-        _refuse(
-            [*flags_given(files), *flags_given(texts), *flags_given(translations), *flags_given(search)],
-            kind,
-        )
+        others = [flag for group in (files, texts, translations, search) for flag in flags_given(group)]
+        _refuse([*others, *["--ensemble"] * ensemble], kind)
         _check_systems(folders, 1, texts, translations)
         if predictions.trees is not None:
             print_heads(folders, predictions.trees, errors, json_output, compute)

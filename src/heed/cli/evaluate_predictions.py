@@ -45,15 +45,15 @@ class PredictionTests:
     ) -> list[list[Evaluation]]:
         """The evaluations of each test set."""
         if self.table is not None:
-            return [_of_table(_opened(folders, compute), self.table)]
+            return [_of_table(_opened(folders, compute), self.table, errors)]
         if self.conll is not None:
-            return [_of_tags(folders, self.conll, compute)]
+            return [_of_tags(folders, self.conll, errors, compute)]
         if self.similarity or self.analogies is not None:
             return self._of_vectors(folders, errors, compute)
         if self.captions is None or self.images is None:
             raise UsageError("give --captions F and --images F together.")
         first, *others = _opened(folders, compute, "caption", "--captions")
-        return [first.evaluate_captions(self.captions, self.images, others, quiet)]
+        return [first.evaluate_captions(self.captions, self.images, others, quiet, errors)]
 
     def _of_vectors(self, folders: Sequence[Path], errors: OnBadBytes, compute: Compute) -> list[list[Evaluation]]:
         from heed.evaluation.word_similarity import evaluate_analogies, evaluate_similarity
@@ -97,17 +97,19 @@ def _compared(evaluations: list[Evaluation]) -> list[Evaluation]:
     return compared(evaluations)
 
 
-def _of_table(predictors: Sequence[Predictor], table: Path) -> list[Evaluation]:
+def _of_table(predictors: Sequence[Predictor], table: Path, errors: OnBadBytes) -> list[Evaluation]:
     """The evaluations of the runs, and of the methods that they are compared with."""
-    evaluations = [predictor.evaluate(table) for predictor in predictors]
-    return _compared([*evaluations, *predictors[0].baselines(table)])
+    if taggers := [each.folder for each in predictors if each.can("annotate")]:
+        raise UsageError(f"{taggers[0]} is a tagger, which is scored on tagged words: give --conll F.")
+    evaluations = [predictor.evaluate(table, errors) for predictor in predictors]
+    return _compared([*evaluations, *predictors[0].baselines(table, errors)])
 
 
-def _of_tags(folders: Sequence[Path], conll: Path, compute: Compute) -> list[Evaluation]:
+def _of_tags(folders: Sequence[Path], conll: Path, errors: OnBadBytes, compute: Compute) -> list[Evaluation]:
     from heed.evaluation.evaluation import with_clean_scores
     from heed.text.archives import is_stream
 
     if len(folders) > 1 and is_stream(conll):
         raise UsageError(f"{conll} cannot be read twice, for several runs: write it to a file first.")
     predictors = _opened(folders, compute, "annotate", "--conll")
-    return _compared(with_clean_scores([predictor.evaluate(conll) for predictor in predictors]))
+    return _compared(with_clean_scores([predictor.evaluate(conll, errors) for predictor in predictors]))

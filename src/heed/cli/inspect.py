@@ -69,6 +69,10 @@ def inspect(
         raise UsageError(
             'give --src "a sentence" for a translator, --text "a text" for a language model or reader, or --image F.'
         )
+    if beam is not None and src is None:
+        raise UsageError("--beam is for translators: leave it out.")
+    if nbest is not None and text is not None:
+        raise UsageError("--nbest is for translations and captions: leave it out.")
     inspected = compute.load(run, tag=tag, engine="torch")
     inspection = _inspected(inspected, src, tgt, text, image, beam, nbest)
     if json_output:

@@ -75,10 +75,10 @@ def learn(
     data = run.recipe.data.model_copy(update={"dir": str(place), "share": share})
     files = lesson.write(out.with_name(f"{out.name}.lesson"), data, folder, run.recipe.seed)
     kept = data.model_dump(mode="json", exclude_defaults=True, exclude={"dir", "hold_out", *files})
-    limits = {} if training.max_time or training.max_steps else {"training.max_epochs": EPOCHS}
+    given = {**overrides, **training.keys()}
+    limits = {} if {"training.max_minutes", "training.max_steps"} & given.keys() else {"training.max_epochs": EPOCHS}
     keys = {
-        "task": run.recipe.task, "seed": run.recipe.seed, **flattened({**kept, **files}, "data."), **limits,
-        **overrides, **training.keys(),
+        "task": run.recipe.task, "seed": run.recipe.seed, **flattened({**kept, **files}, "data."), **limits, **given,
     }  # fmt: skip
     use_threads(threads)
     run_training(None, keys, options, dry_run=False)

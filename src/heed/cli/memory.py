@@ -17,7 +17,7 @@ from heed.core.errors import UsageError
 from heed.core.progress import message
 
 if TYPE_CHECKING:
-    from heed.memory.store import State, TranslationMemory
+    from heed.memory.store import TranslationMemory
 
 app = typer.Typer(
     help="Keep translations by people, to use them again and to learn from them.", no_args_is_help=True,
@@ -136,14 +136,15 @@ def review(
     from heed.text.readers.tables import one_line
 
     with closing(_open(memory, src_lang, tgt_lang)) as opened:
-        _decide(opened, approve or [], "approved")
-        _decide(opened, reject or [], "rejected")
+        _require_decisions(opened, approve or [], reject or [])
+        opened.set_state(approve or [], "approved")
+        opened.set_state(reject or [], "rejected")
         units = list(opened.units("new", "approved"))
         guard = Guard.of_pairs([(unit.source, unit.target) for unit in units][:1000])
         looks_wrong = {each.unit.id: each for each in suspicious(units, guard)}
         if approve_rest:
             rest = [unit.id for unit in units if unit.state == "new" and unit.id not in looks_wrong]
-            _decide(opened, rest, "approved")
+            opened.set_state(rest, "approved")
         num_new = sum(1 for _ in opened.units("new"))
     for each in looks_wrong.values():
         if each.unit.state == "new":
@@ -182,10 +183,15 @@ def _open(path: Path, src_lang: str, tgt_lang: str, create: bool = False) -> Tra
     return TranslationMemory(path, (src_lang, tgt_lang) if src_lang else None, create)
 
 
-def _decide(memory: TranslationMemory, ids: list[int], state: State) -> None:
-    """Approve or reject units. Raises UsageError for an id that no unit has."""
-    if memory.set_state(ids, state) < len({*ids}):
-        raise UsageError(f"{memory.path} has no unit with one of the ids {', '.join(map(str, ids))}.")
+def _require_decisions(memory: TranslationMemory, approve: list[int], reject: list[int]) -> None:
+    """Raise UsageError, before anything is changed, for an id that no unit has, or that is in both lists."""
+    known = {unit.id for unit in memory.units("new", "approved", "rejected")} if approve or reject else set()
+    if unknown := sorted({*approve, *reject} - known):
+        raise UsageError(
+            f"{memory.path} has no unit with the id {' or '.join(map(str, unknown))}: nothing was changed."
+        )
+    if both := sorted({*approve} & {*reject}):
+        raise UsageError(f"--approve {both[0]} and --reject {both[0]} contradict each other: leave one of them out.")
 
 
 add_verb(app, "import", import_)

@@ -13,7 +13,7 @@ import typer
 
 from heed.cli.cluster import ClusterFlags, refuse_with_ray
 from heed.cli.options import BadBytes, Compute, Json, OnBadBytes, Quiet, RunFolder, warn_if_not_usable
-from heed.core.errors import UsageError
+from heed.core.errors import DataError, UsageError
 
 if TYPE_CHECKING:
     from heed.tasks.predictor import AttendedSentence, Prediction, Predictor
@@ -75,7 +75,10 @@ def predict(
         settings = {"--top": top, "--probabilities": probabilities}
         cluster.run("predict", opening, settings, compute, [folder], errors, quiet)
         return
+    _check(images, table, json_lines, input_as)
     loaded = compute.load(run)
+    if input_as != "auto":
+        loaded.require("annotate", "--input-as")
     warn_if_not_usable(loaded, quiet)
     found: Iterator[Iterable[str]]
     if images is not None:
@@ -96,6 +99,16 @@ def predict(
         else:
             found = _answers(loaded, top, probabilities, json_lines, errors)
     _write(found)
+
+
+def _check(images: Path | None, table: Path | None, json_lines: bool, input_as: str) -> None:
+    """Raise UsageError for options that have no effect together."""
+    if images is not None and table is not None:
+        raise UsageError("--images and --table are different inputs: leave one out.")
+    if table is not None and json_lines:
+        raise UsageError("--table prints a table: leave out --json.")
+    if input_as != "auto" and (images is not None or table is not None):
+        raise UsageError("--input-as says what stdin has: leave it out with --images and --table.")
 
 
 def _write(found: Iterable[Iterable[str]]) -> None:
@@ -128,8 +141,27 @@ def _answers(
     def row(line: str, answers: Sequence[Prediction]) -> str:
         return _record(line, answers, loaded.attend(line)) if json_lines else _plain(answers, probabilities)
 
+    done = 0
     for lines in groups_as_they_come(errors):
-        yield [row(*each) for each in zip(lines, loaded.predict(lines, top), strict=True)]
+        try:
+            found = loaded.predict(lines, top)
+        except (DataError, UsageError):  # of one of the lines: those before it are answered first
+            yield from ([row(*each)] for each in _one_by_one(loaded, lines, top, done))
+            raise
+        yield [row(*each) for each in zip(lines, found, strict=True)]
+        done += len(lines)
+
+
+def _one_by_one(
+    loaded: Predictor, lines: Sequence[str], top: int, done: int
+) -> Iterator[tuple[str, Sequence[Prediction]]]:
+    """Each line with its answers. Raises the error of the first line that has none, with its number."""
+    for number, line in enumerate(lines, start=done + 1):
+        try:
+            yield line, loaded.predict([line], top)[0]
+        except (DataError, UsageError) as error:
+            what = str(error).removeprefix("line 1: ").removeprefix("line 1 ")
+            raise type(error)(f"standard input, line {number:,}: {what}") from error
 
 
 def _open_corpus(run: Path, top: int, probabilities: bool, compute: Compute) -> Callable[..., Mapping[str, Any]]:

@@ -189,6 +189,8 @@ def train(
         use_threads(threads)
         _resume(run.resume, device, quiet, run.strict, keys)
         return
+    if run.strict:
+        raise UsageError("--strict needs --resume RUN, whose checkpoints it is about.")
     if recipe is None:
         keys = {**data.inferred(), **keys}
         if "task" not in keys:
@@ -288,6 +290,7 @@ def run_training(
         if any(ranks.highest(len(checkpoints))):
             outcome = resume(options, ranks=ranks, limits=_new_limits(options.out, overrides))
         elif restartable and not dry_run and is_complete(options.out):
+            _require_same_files(options.out, overrides)
             message(f"{options.out} is complete: nothing is left to train.", options.quiet or not ranks.is_first)
         elif ranks.is_first:
             outcome = _lead(recipe, overrides, options, dry_run, ranks)
@@ -303,12 +306,27 @@ def _new_limits(folder: Path, overrides: dict[str, object]) -> dict[str, object]
     from heed.planner import LIMITS
     from heed.run import Run
 
+    _require_same_files(folder, overrides)
     own = flattened(Run(folder).recipe.model_dump(mode="json", exclude={"data"}))
     changed = {key: value for key, value in overrides.items() if key in own and own[key] != value}
     if others := [key for key in changed if key not in LIMITS]:
         values = ", ".join(f"{key} = {own[key]!r}, not {changed[key]!r}" for key in others)
         raise UsageError(f"{folder} was started with {values}. Name another --out for another training.")
     return changed
+
+
+def _require_same_files(folder: Path, overrides: dict[str, object]) -> None:
+    """Raise UsageError for data files with other names than those of a run that is started again."""
+    from heed.run import Run
+
+    data = Run(folder).recipe.data
+    for key in data.path_keys:
+        own, given = getattr(data, key), overrides.get(f"data.{key}", "")
+        if given and Path(str(given)).name != Path(own).name:
+            before = f"data.{key} = {own!r}" if own else f"no data.{key}"
+            raise UsageError(
+                f"{folder} was started with {before}, not {given!r}. Name another --out for another training."
+            )
 
 
 def _lead(

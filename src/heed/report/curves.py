@@ -67,10 +67,15 @@ def _draw(path: Path, train: Events, validations: Events) -> None:
 
 
 def draw_runs(path: Path, validations: Mapping[str, Events]) -> None:
-    """Write one plot of the validation curves of several runs, by name. Raises UsageError without matplotlib."""
+    """Write one plot of the validation curves of several runs, by name.
+
+    Raises UsageError without matplotlib, and for runs that have none of these curves.
+    """
     unit, seconds = _unit(max((events[-1]["seconds"] for events in validations.values() if events), default=0.0))
     curves = {name: _rescaled(events, seconds) for name, events in validations.items()}
     scores = [score for score in _SCORES if any(_points(events, score) for events in curves.values())]
+    if not (scores or any(_points(events, "perplexity") for events in curves.values())):
+        raise UsageError("there is nothing to draw: none of these runs was validated by perplexity, BLEU or chrF2.")
     try:
         figure, loss, *others = _figure(5 * (1 + len(scores)), 1 + len(scores))
     except ImportError as error:

@@ -108,7 +108,10 @@ def origin(run: Run) -> str:
     init, tokenizer_of = run.corpus.get("init", ""), run.corpus.get("tokenizer_of", "")
     vocabulary = f"the vocabulary of {code(tokenizer_of)}" if tokenizer_of else "a new vocabulary"
     if init:
-        return f"fine-tuned from {code(init)}, with {'its vocabulary' if tokenizer_of == init else vocabulary}"
+        parts, backward = run.corpus.get("init_parts", "all"), run.corpus.get("init_backward", "")
+        runs = " and ".join(map(code, filter(None, (init, backward))))
+        began = f"begun with the {parts} of {runs}" if parts != "all" else f"fine-tuned from {runs}"
+        return f"{began}, with {'its vocabulary' if tokenizer_of == init else vocabulary}"
     return f"trained from scratch, with {vocabulary}" if tokenizer_of else ""
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from heed.core.environment import library_versions
@@ -190,7 +191,7 @@ def _use_section(run: Run) -> str:
     digest = sha256_file(run.files.path(RECIPE))[:16]
     is_elsewhere = any(path.is_absolute() for path in _paths_of_parts(run))
     absolute = " Set the absolute paths of its `[[data.parts]]` in the file itself." if is_elsewhere else ""
-    commands = "\n".join(run.predictor.commands(run.folder.resolve().name))
+    commands = "\n".join(run.predictor.commands(quote(run.folder.resolve().name)))
     sections = [
         "## Use it",
         f"```\n{commands}\n```",
@@ -222,7 +223,11 @@ def _paths_of_parts(run: Run) -> list[Path]:
 def _init_flags(run: Run) -> list[str]:
     """The flags for the runs that gave the weights and the tokenizers."""
     init, tokenizer_of = run.corpus.get("init", ""), run.corpus.get("tokenizer_of", "")
-    flags = [f"--init {init}"] if init else []
+    flags = [f"--init {quote(init)}"] if init else []
+    if (parts := run.corpus.get("init_parts", "all")) != "all":
+        flags.append(f"--init-parts {parts}")
+    if backward := run.corpus.get("init_backward", ""):
+        flags.append(f"--init-backward {quote(backward)}")
     if tokenizer_of == init:
         return flags
-    return [*flags, f"--tokenizer-of {tokenizer_of}" if tokenizer_of else "--init-vocabulary new"]
+    return [*flags, f"--tokenizer-of {quote(tokenizer_of)}" if tokenizer_of else "--init-vocabulary new"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from pydantic import Field
 
@@ -11,6 +11,7 @@ from heed.core.config import Config
 from heed.core.errors import UsageError
 from heed.text.archives import is_stream, shown_name
 from heed.text.normalise import Normaliser
+from heed.text.readers.lines import Errors
 
 
 class DataConfig(Config):
@@ -21,7 +22,7 @@ class DataConfig(Config):
 
     dir: str = ""
     """Folder that paths are relative to; --data.dir or the variable HEED_DATA overrides it."""
-    errors: Literal["strict", "replace"] = "strict"
+    errors: Errors = "strict"
     """Invalid UTF-8: stop ("strict"), or read it as U+FFFD ("replace")."""
     src_lang: str = ""
     """Language code of the source, which is compared with the text; required for a TMX file."""
@@ -52,6 +53,10 @@ class DataConfig(Config):
     def num_held_out(self) -> int:
         """Number of rows to hold out, at most `max_valid`."""
         return min(self.hold_out, self.max_valid)
+
+    def errors_in_test(self, given: Errors) -> Errors:
+        """How to read invalid UTF-8 of a test set: as the training data, unless it is to be replaced there alone."""
+        return self.errors if given == "strict" else given
 
     def resolve(self, path: str) -> str:
         """The path relative to `dir`. Raises UsageError for standard input and pipes."""

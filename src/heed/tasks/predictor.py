@@ -417,16 +417,16 @@ class Predictor:
         validation = task.validate(self.run.model, task.metrics)
         return {"num_lines": task.num_valid, "scores": [score.to_json() for score in validation.scores.values()]}
 
-    def evaluate(self, table: Path) -> Any:
+    def evaluate(self, table: Path, errors: Errors = "strict") -> Any:
         """Score the run on a file of inputs and answers; returns a `heed.evaluation.evaluation.Evaluation`."""
-        raise self._cannot("predict")
+        raise UsageError(f"--table needs a run that learned from a table; {self.run.folder} did not.")
 
-    def baselines(self, table: Path) -> Sequence[Any]:
+    def baselines(self, table: Path, errors: Errors = "strict") -> Sequence[Any]:
         """The `Evaluation` of each simple method that the run is compared with on a file of inputs and answers."""
         return ()
 
     def evaluate_captions(
-        self, captions: Path, images: Path, others: Sequence[Predictor] = (), quiet: bool = False
+        self, captions: Path, images: Path, others: Sequence[Any] = (), quiet: bool = False, errors: Errors = "strict"
     ) -> list[Any]:
         """Score this run, other runs and baselines on captioned images; returns an `Evaluation` of each."""
         raise self._cannot("caption")

@@ -57,6 +57,10 @@ class Corpus:
     """Number of rows that are repetitions."""
     init: str = ""
     """Name of the run whose weights training starts from; empty for random weights."""
+    init_parts: str = "all"
+    """The parts of these weights: "all", "encoder" or "embeddings"."""
+    init_backward: str = ""
+    """Name of the backward language model whose weights an encoder has besides; empty for none."""
     tokenizer_of: str = ""
     """Name of the run whose tokenizers are used; empty for new ones."""
     num_by_part: Sequence[int] = ()

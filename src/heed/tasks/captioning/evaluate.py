@@ -25,6 +25,7 @@ from heed.tasks.captioning.baselines import baseline_captions
 from heed.tasks.captioning.data import Captioned, CaptionTable
 from heed.tasks.captioning.prepare import VALID_IMAGES
 from heed.tasks.prepare import LINES_SEEN
+from heed.text.readers.lines import Errors
 
 METRICS = ("cider", "bleu", "chrf")
 
@@ -50,9 +51,11 @@ class CaptionedTest:
         )
 
 
-def read_test(captions: Path, images: Path, columns: tuple[str, str, str], quiet: bool = False) -> CaptionedTest:
+def read_test(
+    captions: Path, images: Path, columns: tuple[str, str, str], quiet: bool = False, errors: Errors = "strict"
+) -> CaptionedTest:
     """The images of the part "test" of a table of captions, or all if it has no such part."""
-    table = CaptionTable.read(captions, columns)
+    table = CaptionTable.read(captions, columns, errors)
     captioned = list(table.parts.get("test", ())) or table.all
     if len(captioned) < len(table.all):
         message(f"{table.name}: {len(captioned):,} of {len(table.all):,} images are in its part test", quiet)

@@ -30,6 +30,7 @@ from heed.tasks.captioning.data import CaptioningData
 from heed.tasks.captioning.evaluate import check_images, evaluate_captions, read_test, with_baselines
 from heed.tasks.captioning.prepare import VALID_IMAGES
 from heed.tasks.predictor import ALONE, Combination, Prediction, Predictor, SeenCaption, several
+from heed.text.readers.lines import Errors
 
 Image = str | Path | bytes | NDArray[np.uint8]
 """An image file, by its path or as its bytes; or its decoded pixels."""
@@ -106,10 +107,11 @@ class CaptioningPredictor(Predictor):
             return decode(files.read(files.names[0]), files.shown(files.names[0]), size)
 
     def evaluate_captions(
-        self, captions: Path, images: Path, others: Sequence[Predictor] = (), quiet: bool = False
+        self, captions: Path, images: Path, others: Sequence[Any] = (), quiet: bool = False, errors: Errors = "strict"
     ) -> list[Evaluation]:
         data = self.data
-        test = read_test(captions, images, (data.image_column, data.caption_column, data.split_column), quiet)
+        columns = data.image_column, data.caption_column, data.split_column
+        test = read_test(captions, images, columns, quiet, data.errors_in_test(errors))
         systems, leaks = [], []
         for predictor in (self, *others):
             assert isinstance(predictor, CaptioningPredictor)

@@ -20,6 +20,7 @@ from heed.core.own_files import LARGE
 from heed.core.run_files import RunFiles
 from heed.metrics.classification import labels_of
 from heed.nn.links import LINKS, Link
+from heed.text.doctor.tables import is_number
 
 LABELS = "labels.json"
 THRESHOLD = 0.5
@@ -45,9 +46,17 @@ class Labels:
 
     @staticmethod
     def of(kind: str, rows: Iterable[Sequence[str]], columns: Sequence[str]) -> Labels:
-        """From the labels of each training row, the most frequent label first."""
+        """From the labels of each training row, the most frequent label first.
+
+        Raises DataError if numbers are to be predicted and a label is none.
+        """
         counts = Counter(label for labels in rows for label in labels)
         if kind == "number":
+            if others := [label for label in counts if not is_number(label)]:
+                raise DataError(
+                    f"numbers are to be predicted (data.answer), but {len(others):,} of the labels are none, such "
+                    f'as {others[0]!r:.80}. Remove their rows, or set data.answer to "label".'
+                )
             values = np.repeat(np.array(list(map(float, counts))), list(counts.values()))
             return Labels(kind, mean=float(values.mean()), scale=float(values.std()) or 1.0, columns=tuple(columns))
         ranked = sorted(counts, key=lambda label: (-counts[label], label))
@@ -73,7 +82,7 @@ class Labels:
 
     def known(self, labels: Sequence[str]) -> bool:
         """Whether a row with these labels can be learned."""
-        return self.kind == "number" or all(label in self.numbers for label in labels)
+        return all(is_number(label) if self.kind == "number" else label in self.numbers for label in labels)
 
     def ids(self, text: str) -> list[int]:
         """The labels of a row as integers for a token store; a number as the bits of a float32."""

@@ -22,7 +22,7 @@ from heed.tasks.classification.reading import Encoding, neural_outputs
 from heed.tasks.classification.scoring import analyse, evaluate_table, open_test
 from heed.tasks.classification.text_reading import read
 from heed.tasks.embedding import TokenVectors, vectors_of_ids
-from heed.tasks.predictor import AttendedSentence, Explanation, Prediction, Predictor, several, several_texts
+from heed.tasks.predictor import AttendedSentence, Explanation, Prediction, Predictor, several_texts
 from heed.tasks.prepare import chunks
 from heed.tasks.reading import Reading
 from heed.text.readers.corpus import format_of
@@ -91,7 +91,7 @@ class ClassificationPredictor(Predictor):
 
         Several labels at once are one answer, a JSON list, unless `top` is more than 1. A number has no probability.
         """
-        return self.predict_texts([self.split(line) for line in several(inputs)], top)
+        return self.predict_texts([self.split(line) for line in several_texts(inputs)], top)
 
     def predict_texts(self, texts: Sequence[Texts], top: int = 1) -> list[list[Prediction]]:
         """As `predict`, for texts or pairs."""
@@ -173,12 +173,15 @@ class ClassificationPredictor(Predictor):
         heads = [cell for name in names for cell in (name, f"{name} probability")[: 1 + probabilities]]
         if opened.heading is not None:
             yield cells_of([*opened.heading, *heads], separator)
+        width = len(opened.heading or ())
         for rows in chunks(opened.rows, 1024):
+            width = width or len(rows[0].cells)
             found = iter(self.predict_texts([row.texts for row in rows if all(map(str.strip, row.texts))], top))
             for row in rows:
                 answers = next(found) if all(map(str.strip, row.texts)) else []
                 cells = [cell for answer in answers for cell in _cells(answer, probabilities)]
-                yield cells_of([*row.cells, *cells, *[""] * (len(heads) - len(cells))], separator)
+                own = [*row.cells[:width], *[""] * (width - len(row.cells))]  # a row may lack its last cells
+                yield cells_of([*own, *cells, *[""] * (len(heads) - len(cells))], separator)
 
     def token_vectors(self, texts: Sequence[str]) -> list[TokenVectors]:
         """The features of the reader at each token of each text; those of a pair follow each other.
@@ -194,9 +197,9 @@ class ClassificationPredictor(Predictor):
 
     # --- evaluation -------------------------------------------------------------------------------------
 
-    def evaluate(self, table: Path) -> Any:
+    def evaluate(self, table: Path, errors: Errors = "strict") -> Any:
         """Score the run on a table of texts and labels."""
-        return evaluate_table(self, table)
+        return evaluate_table(self, table, self.run.recipe.data.errors_in_test(errors))
 
     def analyse(self, quiet: bool = False) -> Mapping[str, Any]:
         """Scores of the linear part, the neural one and both on the validation data, errors and calibration."""

@@ -25,19 +25,24 @@ from heed.text.readers.labelled import LabelledTable, OpenTable, open_labelled, 
 from heed.text.readers.lines import Errors
 
 
-def read_test(predictor: Any, table: Path) -> list[Row]:
-    """The rows of a test table, texts and labels; rows without either are left out, and counted."""
+def read_test(predictor: Any, table: Path, errors: Errors) -> list[Row]:
+    """The rows of a test table, texts and labels; rows without either are left out, and counted.
+
+    So are those with another label than a number, if that is what the run predicts.
+    """
     rows: list[Row] = []
-    left_out = 0
-    for row in open_test(predictor, table).rows:
-        if all(text.strip() for text in row.texts) and (row.labels or row.is_list):
-            rows.append((*row.texts, predictor.labels.written(row.labels)))
+    left_out, labels = 0, predictor.labels
+    named = "number" if labels.kind == "number" else "label"
+    for row in open_test(predictor, table, errors).rows:
+        has_answer = bool(row.labels) and labels.known(row.labels) if named == "number" else row.labels or row.is_list
+        if all(text.strip() for text in row.texts) and has_answer:
+            rows.append((*row.texts, labels.written(row.labels)))
         else:
             left_out += 1
     if left_out:
-        message(f"{table}: skipped {left_out:,} rows without a text or a label")
+        message(f"{table}: skipped {left_out:,} rows without a text or a {named}")
     if not rows:
-        raise DataError(f"{table}: no rows with a text and a label.")
+        raise DataError(f"{table}: no rows with a text and a {named}.")
     return rows
 
 
@@ -47,7 +52,7 @@ def open_test(predictor: Any, table: Path, errors: Errors = "strict", with_label
     listed = " and ".join(f'"{name.strip()}"' for name in names)
     advice = f"Name the columns as there: {listed}." if names else "Give a table with the same columns."
     try:
-        opened = open_labelled(_test_table(predictor, table, with_labels), errors, needs_labels=with_labels)
+        opened = open_labelled(_test_table(predictor, table, errors, with_labels), errors, needs_labels=with_labels)
     except UnclearColumnsError as error:
         columns = ", ".join(f'"{name.strip()}"' for name in predictor.labels.columns)
         as_there = f"Name the columns as in the training table: {columns}." if columns else advice
@@ -56,21 +61,21 @@ def open_test(predictor: Any, table: Path, errors: Errors = "strict", with_label
     return opened
 
 
-def _test_table(predictor: Any, table: Path, with_labels: bool) -> LabelledTable:
+def _test_table(predictor: Any, table: Path, errors: Errors, with_labels: bool) -> LabelledTable:
     """A table with the columns that the run was trained on, if it has these headings."""
     data, columns = predictor.run.recipe.data, predictor.labels.columns
     if not columns:
         given = tuple(data.text_column), data.label_column if with_labels else None
         return LabelledTable(table, *given, data.label_separator)
-    names = {name.strip().casefold() for name in possible_headings(LabelledTable(table))}
+    names = {name.strip().casefold() for name in possible_headings(LabelledTable(table), errors)}
     texts = columns[:-1] if all(name.strip().casefold() in names for name in columns[:-1]) else ()
     label = columns[-1] if with_labels and columns[-1].strip().casefold() in names else None
     return LabelledTable(table, texts, label, data.label_separator)
 
 
-def evaluate_table(predictor: Any, table: Path) -> Evaluation:
+def evaluate_table(predictor: Any, table: Path, errors: Errors) -> Evaluation:
     """The scores of a run on a table, with intervals; per label and the most frequent errors for one label."""
-    rows = read_test(predictor, table)
+    rows = read_test(predictor, table, errors)
     answers = [found[0].text for found in predictor.predict_texts([split(row)[0] for row in rows])]
     references = [row[-1] for row in rows]
     kind = predictor.labels.kind

@@ -23,12 +23,12 @@ from heed.tasks.masked_language_model.data import MaskedTextData
 from heed.tasks.masked_language_model.prepare import MASK
 from heed.tasks.masked_language_model.pseudo_likelihood import PseudoReader
 from heed.tasks.masked_language_model.reading import read, text_log_probs
-from heed.tasks.predictor import Prediction, Predictor, several, several_texts
+from heed.tasks.predictor import Prediction, Predictor, several_texts
 from heed.tasks.reading import Reading
 from heed.text.tokenizers import Tokenizer
 from heed.text.vocabulary import EOS_ID, PAD_ID
 
-_MASKS = re.compile(r"(\s?)(?:<mask>|\[MASK\])")
+_MASKS = re.compile(r"(\s?)(?:<mask>|\[mask\])", re.IGNORECASE)  # a normaliser may have put it into lower case
 MAX_ANALYSED = 50_000
 """Positions that are computed for the pseudo-perplexity in the report: a line of n tokens takes n (n + 1)."""
 
@@ -65,7 +65,7 @@ class MaskedLanguageModelPredictor(Predictor):
         A mask is written `<mask>` or `[MASK]`. Words at several masks are separated by spaces; their probability is the
         product, because the model predicts each mask by itself.
         """
-        return [self._filled(line, top) for line in several(inputs)]
+        return [self._filled(line, top) for line in several_texts(inputs)]
 
     def score(self, targets: Sequence[str], sources: Sequence[str] | None = None) -> list[TokenScores]:
         """Return the pseudo-log-likelihoods (nats) of each line's tokens (Salazar et al. 2020)."""

@@ -67,9 +67,9 @@ def read_test(table: QuestionTable) -> list[Question]:
     return questions
 
 
-def evaluate_table(predictor: Any, path: Path) -> Evaluation:
+def evaluate_table(predictor: Any, path: Path, errors: Errors) -> Evaluation:
     """The scores of a run on a table of questions."""
-    questions = read_test(QuestionTable(path, predictor.run.recipe.data.errors))
+    questions = read_test(QuestionTable(path, errors))
     run = predictor.run
     valid = [(seen_text(each),) for each in valid_questions(run)] if run.files.has(VALID) else []
     leakage = check_leakage(run, [(seen_text(each),) for each in questions], valid)

@@ -9,7 +9,7 @@ from typing import Any
 
 from heed.core.errors import UsageError
 from heed.core.json_text import parse_json
-from heed.tasks.predictor import Prediction, Predictor, several
+from heed.tasks.predictor import Prediction, Predictor, several_texts
 from heed.tasks.prepare import chunks
 from heed.tasks.reading import Reading
 from heed.tasks.span.answering import Answerer, SpanPrediction
@@ -41,7 +41,7 @@ class SpanPredictor(Predictor):
 
     def predict(self, inputs: Sequence[str], top: int = 1) -> list[list[Prediction]]:
         """Answer lines of a question, a tab and its context, or of JSON objects with `question` and `context`."""
-        questions = [question_in(line, number) for number, line in enumerate(several(inputs), start=1)]
+        questions = [question_in(line, number) for number, line in enumerate(several_texts(inputs), start=1)]
         answers: Any = self.extract(questions, top)
         return list(answers)
 
@@ -73,13 +73,13 @@ class SpanPredictor(Predictor):
                     cells += [each.text, start, f"{each.probability:.4f}"][:width]
                 yield cells_of([*cells, *[""] * (len(heads) - len(cells))], separator)
 
-    def evaluate(self, table: Path) -> Any:
+    def evaluate(self, table: Path, errors: Errors = "strict") -> Any:
         """Score the run on a table of questions."""
-        return evaluate_table(self, table)
+        return evaluate_table(self, table, self.run.recipe.data.errors_in_test(errors))
 
-    def baselines(self, table: Path) -> Sequence[Any]:
+    def baselines(self, table: Path, errors: Errors = "strict") -> Sequence[Any]:
         """The sliding window, or the nearest candidate."""
-        return [evaluate_baseline(table, self.run.recipe.data.errors)]
+        return [evaluate_baseline(table, self.run.recipe.data.errors_in_test(errors))]
 
     def analyse(self, quiet: bool = False) -> Mapping[str, Any]:
         return analyse(self)

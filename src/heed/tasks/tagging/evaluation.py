@@ -18,16 +18,17 @@ from heed.run import Run
 from heed.tasks.tagging.prepare import row_of, words_of
 from heed.tasks.tagging.tagger import Tagger
 from heed.text.readers.conll import read_conll
+from heed.text.readers.lines import Errors
 from heed.text.tag_schemes import Scheme, spans
 
 SPAN_METRICS = ("entity_f1", "entity_precision", "entity_recall", "tag_accuracy")
 PLAIN_METRICS = ("tag_accuracy",)
 
 
-def evaluate_file(run: Run, tagger: Tagger, path: Path) -> Evaluation:
+def evaluate_file(run: Run, tagger: Tagger, path: Path, errors: Errors) -> Evaluation:
     """The scores of a run on a CoNLL file, which is read with the run's columns."""
     data: Any = run.recipe.data
-    rows = [row_of(sentence) for sentence in read_conll(path, data.columns, data.errors)]
+    rows = [row_of(sentence) for sentence in read_conll(path, data.columns, errors)]
     if not rows:
         raise DataError(f"{path}: no sentences to score.")
     leakage = check_leakage(run, [row[:2] for row in rows], kinds=("src",))

@@ -21,6 +21,7 @@ from heed.tasks.tagging.reading import read
 from heed.tasks.tagging.streams import answered
 from heed.tasks.tagging.tagger import Tagger, Tagging
 from heed.tasks.words import WordEncoder, Words
+from heed.text.readers.lines import Errors
 from heed.text.words import joined_words, split_words
 
 
@@ -76,9 +77,9 @@ class TaggingPredictor(Predictor):
         """Tag the lines of a CoNLL file or of plain text, which come in groups; yields the lines of output likewise."""
         return answered(groups, self.tagger, self.data.columns, options)
 
-    def evaluate(self, table: Path) -> Evaluation:
+    def evaluate(self, table: Path, errors: Errors = "strict") -> Evaluation:
         """The scores on a CoNLL file with the columns of the training data."""
-        return evaluate_file(self.run, self.tagger, table)
+        return evaluate_file(self.run, self.tagger, table, self.data.errors_in_test(errors))
 
     def analyse(self, quiet: bool = False) -> Mapping[str, Any]:
         evaluation = evaluate_valid(self.run, self.tagger)

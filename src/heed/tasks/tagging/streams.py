@@ -20,6 +20,8 @@ from heed.text.readers.conll import MARKED, Columns, Layout, find_layout, mark_o
 from heed.text.words import Word, joined_words, split_words
 
 NAME = "standard input"
+NOTHING = "_"
+"""In the place of a tag that there is not."""
 
 
 @dataclass(frozen=True)
@@ -108,13 +110,18 @@ class Stream(ABC):
         """The lines of a sentence with its tags: the best taggings for each of its marks."""
 
     def _cells(self, found: Sequence[Sequence[Tagging]], index: int) -> list[str]:
-        """The added columns of a token."""
+        """The added columns of a token, with underscores where a short sentence has fewer taggings than were asked."""
         cells = []
-        for tagging in (tagging for taggings in found for tagging in taggings):
-            cells.append(tagging.tags[index])
-            if self.options.probabilities:
-                cells.append(f"{tagging.probabilities[index]:.4f}")
+        for taggings in found:
+            for tagging in taggings:
+                cells += [tagging.tags[index], f"{tagging.probabilities[index]:.4f}"][: self._width]
+            cells += [NOTHING] * (self._width * (self.options.top - len(taggings)))
         return cells
+
+    @property
+    def _width(self) -> int:
+        """The number of columns of a tagging."""
+        return 1 + self.options.probabilities
 
 
 class TextStream(Stream):
@@ -187,9 +194,9 @@ class ConllStream(Stream):
     def written(self, request: Request, found: Sequence[Sequence[Tagging]]) -> list[str]:
         between = "\t" if self.layout.has_tabs else " "
         lines, number = [], 0
-        num_cells = len(found) * self.options.top * (1 + self.options.probabilities)
+        num_cells = len(found) * self.options.top * self._width
         for line, is_token in request.rows:
-            cells = self._cells(found, number) if is_token else ["_"] * num_cells
+            cells = self._cells(found, number) if is_token else [NOTHING] * num_cells
             number += is_token
             lines.append(between.join([line.rstrip(), *cells]))
         return lines

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from heapq import nsmallest
 from pathlib import Path
 from typing import Any
 
@@ -156,7 +156,7 @@ def old_pairs(data: TranslationData, kept_apart: set[str]) -> Iterator[tuple[str
 def _sample(pairs: Iterator[tuple[str, str, str]], number: int, seed: int) -> Iterator[tuple[str, str, str]]:
     """Up to `number` pairs, those with the smallest hashes: the same ones whatever their order."""
     numbered = ((hash_text(f"{seed} {src}"), *row) for row in pairs for src in row[:1])
-    yield from ((src, tgt, tag) for _, src, tgt, tag in islice(sorted(numbered), number))
+    yield from ((src, tgt, tag) for _, src, tgt, tag in nsmallest(number, numbered))
 
 
 def _p(comparison: Comparison) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from shlex import quote
 from typing import Any, cast
 
 import numpy as np
@@ -97,4 +98,4 @@ class WordVectorPredictor(Predictor):
 
     def commands(self, name: str) -> Sequence[str]:
         some = self.words[min(100, len(self.words) - 1)] if self.words else "word"
-        return [f"heed neighbours {name} {some}", f"heed embed {name} < in.txt > vectors.npy"]
+        return [f"heed neighbours {name} {quote(some)}", f"heed embed {name} < in.txt > vectors.npy"]

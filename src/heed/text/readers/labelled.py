@@ -97,9 +97,9 @@ def open_labelled(
     return OpenTable(name, choice, tuple(heading) if heading else None, labelled)
 
 
-def possible_headings(table: LabelledTable) -> tuple[str, ...]:
+def possible_headings(table: LabelledTable, errors: Errors = "strict") -> tuple[str, ...]:
     """The names of a table's fields, or what its first row has, which may be headings."""
-    names, rows = _cells(table, "strict", Counter())
+    names, rows = _cells(table, errors, Counter())
     return tuple(map(_text, names if names is not None else next(rows, (1, []))[1]))
 
 
