@@ -165,7 +165,7 @@ def prepare_run(
         add_seen(folder, init.folder)
     if init is not None or reused is not None:
         parts, backward = (transfer.parts, transfer.backward) if transfer else ("all", None)
-        names = {"init": _name(init), "init_backward": _name(backward), "tokenizer_of": _name(reused)}
+        names: dict[str, Any] = {"init": _name(init), "init_backward": _name(backward), "tokenizer_of": _name(reused)}
         write_corpus(folder, replace(corpus, init_parts=parts, **names))
     message(f"{corpus.num_rows:,} rows for training, {corpus.num_valid:,} for validation", quiet)
     for reason, count in corpus.dropped.items():
