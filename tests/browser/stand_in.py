@@ -104,7 +104,7 @@ def model(name: str, task: str = "translation", **more: Any) -> Json:
         "name": name, "task": task, "kind": "transformer", "parameters": 12_345,
         "source": aa if is_translator else None, "target": bb,
         "directions": [{"source": aa, "target": bb, "tag": ""}] if is_translator else [],
-        "attends": True, "confidence": False,
+        "attends": True, "guided": False, "confidence": False,
         "abilities": ["inspect", "score", "translate" if is_translator else "generate"],
         "report": True, "decoding": {"beam_size": 5, "length_penalty": 0.6},
         "drawing": None if is_translator else {"temperature": 1.0, "top_k": 0, "top_p": 1.0, "max_tokens": 64}, **more,

@@ -15,6 +15,7 @@ from serving import Held, Live, held, serving
 import heed
 from browser.stand_in import RUNS, SEE_EACH_TEXT
 from heed.memory.shared import SharedMemory
+from heed.serve.engine.catalogue import Catalogue
 from heed.tasks.predictor import Predictor
 
 if TYPE_CHECKING:
@@ -94,6 +95,14 @@ def test_a_correction_is_the_translation_from_then_on(page: Page, served: Served
         output.get_by_role("button").nth(1).click()
         page.get_by_role("button", name="Use", exact=True).click()
         assert output.inner_text().endswith("von Hand übersetzt")
+
+
+def test_a_translation_says_that_similar_translations_guide_it(page: Page, served: Served, tmp_path: Path) -> None:
+    memory = SharedMemory(tmp_path / "team.memory")
+    with serving(Catalogue.of_runs([served.loaded], guide=memory), memory=memory) as live:
+        page.goto(live.url)
+        page.get_by_label("Text to translate").fill("ba ce di")
+        page.locator("#facts", has_text="guided by similar translations").wait_for()
 
 
 def test_a_translated_file_can_be_downloaded(opened: Page, served: Served) -> None:

@@ -144,10 +144,12 @@ export function translatePanel(served, modelInUse) {
   function factsOf({ detected, path, sentences, from_memory: fromMemory }) {
     const best = sentences.map(({ hypotheses }) => hypotheses[0]);
     const sure = best.map(({ confidence }) => confidence).filter((value) => typeof value === "number");
+    const isGuided = served.models.some(({ name, guided }) => guided && path.includes(name));
     const doubts = best.flatMap(({ flags }, place) => (flags.length ? [doubtButton(place, flags)] : []));
     return [
       detected ? `${direction.nameOf(detected.language)} (${Math.round(detected.confidence)}\u202f%)` : "",
       fromMemory ? "translated by a person" : "",
+      isGuided ? "guided by similar translations" : "",
       path.length > 1 ? `via ${path.join(", ")}` : "",
       sure.length ? `confidence ${percent(Math.min(...sure))}` : "",
       ...doubts,
