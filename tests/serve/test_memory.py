@@ -77,6 +77,16 @@ def test_corrections_guide_the_translations_of_similar_texts_at_once(guided: Liv
     assert [model["guided"] for model in models] == [True, False]
 
 
+def test_searches_do_not_wait_for_suggestions(guided: Live) -> None:
+    """A suggestion waits for other programs that write, such as an import."""
+    fields = {"q": "ba ce", "alternatives": 1, **PAIR}  # not compared with the memory as a whole
+    before = guided.post("/translate", fields)
+    assert guided.service.memory is not None
+    with guided.service.memory.of("en", "de")._transaction():
+        during = guided.post("/translate", fields)
+    assert (during.status, during.json) == (200, before.json)
+
+
 def test_similar_sentences_are_shown_with_what_differs(remembering: Live, path: Path) -> None:
     with_units = TranslationMemory(path, ("en", "de"))
     with_units.add(

@@ -22,8 +22,14 @@ class SharedMemory:
     def __init__(self, path: Path) -> None:
         """Open the file, or create it. Raises DataError for a file that is not a memory, and StorageError."""
         TranslationMemory(path, ("", ""), create=True).close()
-        self.of = cache(lambda source, target: TranslationMemory(path, (source, target)))
+
+        def opened(source: str, target: str) -> TranslationMemory:
+            return TranslationMemory(path, (source, target))
+
+        self.of = cache(opened)
         """The memory of two languages, given by their codes."""
+        self.to_read = cache(opened)
+        """The same, opened again: whoever reads it does not wait for suggestions, which wait for other programs."""
 
     def suggest(self, source: str, target: str, text: str, translation: str, machine: str = "") -> None:
         """Add a translation of a text, which nobody has reviewed. `source` and `target`: language codes."""
