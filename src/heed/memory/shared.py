@@ -7,6 +7,7 @@ from functools import cache
 from itertools import islice
 from pathlib import Path
 
+from heed.core.errors import MissingInputError, StorageError
 from heed.inference.output_checks import Guard
 from heed.memory.review import is_usable
 from heed.memory.store import NUM_CANDIDATES, NearMatch, TranslationMemory
@@ -24,7 +25,10 @@ class SharedMemory:
         TranslationMemory(path, ("", ""), create=True).close()
 
         def opened(source: str, target: str) -> TranslationMemory:
-            return TranslationMemory(path, (source, target))
+            try:
+                return TranslationMemory(path, (source, target))
+            except MissingInputError as error:  # somebody has deleted it since
+                raise StorageError(str(error)) from error
 
         self.of = cache(opened)
         """The memory of two languages, given by their codes."""
