@@ -93,6 +93,9 @@ class Guide:
         self.model = NearestNeighbours(translator.model, self.stores, fit([]))
         self._ids: list[int] = []
         """The ids of the units, by the numbers of their pairs."""
+        self._last_id = 0
+        self._numbers: dict[tuple[str, str], int] = {}
+        """The numbers of the pairs, by their texts."""
         self._num_pairs_when_fitted = 0
         self._lock = Lock()
         self._may_be_used = lru_cache(1 << 16)(lambda unit: is_usable(unit, _GUARD))
@@ -118,10 +121,15 @@ class Guide:
     def _update(self) -> None:
         """Take what has been added to the memory; fit again when it has doubled."""
         with self._lock:
-            units = self.memory.added_after(self._ids[-1] if self._ids else 0)
-            self._ids += [unit.id for unit in units]
-            self.related.add(self.related.encoded([(unit.source, unit.target) for unit in units]))
-            if units and len(self._ids) >= 2 * self._num_pairs_when_fitted:
+            units = self.memory.added_after(self._last_id)
+            new = [unit for unit in units if (unit.source, unit.target) not in self._numbers]
+            pairs = self.related.encoded([(unit.source, unit.target) for unit in new])
+            for unit in units:
+                number = self._numbers.setdefault((unit.source, unit.target), len(self._ids))
+                self._ids[number : number + 1] = [unit.id]  # a unit that was suggested again has another id
+                self._last_id = unit.id
+            self.related.add(pairs)
+            if new and len(self._ids) >= 2 * self._num_pairs_when_fitted:
                 self._num_pairs_when_fitted = len(self._ids)
                 self.model.head.interpolation = fit(self.known())
 
