@@ -75,6 +75,19 @@ def test_what_is_forgotten_is_read_again(related: RelatedPairs, monkeypatch: pyt
     assert len(related._read) == 4
 
 
+def test_what_was_read_is_not_counted_again_in_each_search(related: RelatedPairs) -> None:
+    """There may be 50,000 pairs."""
+
+    class Uncountable(dict[Any, Any]):
+        def values(self) -> Any:
+            raise AssertionError
+
+    related.stores([key("a b c")])
+    related._read = Uncountable(related._read)
+    assert len(related.stores([key("e")])[0].values) == 3
+    assert related._num_positions == sum(len(dict.__getitem__(related._read, n)[1]) for n in range(4))
+
+
 def test_threads_may_forget_what_others_need(related: RelatedPairs, monkeypatch: pytest.MonkeyPatch) -> None:
     """While one thread reads a pair, another forgets the pair that the first has found in memory."""
     keys, others = [key("a b c"), key("e")], [key("f")]

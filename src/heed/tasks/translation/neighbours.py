@@ -156,6 +156,10 @@ class RelatedPairs:
         [(keys, values)] = self._forced(translator.model, [Pair((), "")])
         self._empty = Store(keys[:0], values[:0], keys[:0, :2].float())
         self._read: dict[int, tuple[Tensor, Tensor]] = {}
+        self._num_positions = 0
+        """Those in `_read`: counting them would take longer than a search."""
+        self._lock = Lock()
+        """Of the number."""
 
     def encoded(self, pairs: Sequence[tuple[str, str]]) -> list[Pair]:
         """The pairs, to be looked up or added."""
@@ -204,11 +208,15 @@ class RelatedPairs:
         Several threads may call this: what one forgets, another still has, and two may read the same pair.
         """
         related = [self._related(source, usable, are_known) for source in sources]
-        read = self._read
-        if sum(len(values) for _, values in list(read.values())) > MAX_REMEMBERED:
-            read = self._read = {}
+        with self._lock:
+            if self._num_positions > MAX_REMEMBERED:
+                self._read, self._num_positions = {}, 0
+            read = self._read
         new = sorted({n for of_source in related for n in of_source if n not in read})
-        read.update(zip(new, self._forced(self.translator.model, [self.pairs[n] for n in new]), strict=True))
+        features = self._forced(self.translator.model, [self.pairs[n] for n in new])
+        read.update(zip(new, features, strict=True))
+        with self._lock:
+            self._num_positions += sum(len(values) for _, values in features)
         stores = []
         for source, of_source in zip(sources, related, strict=True):
             domain = self._domain.log_ratio(self._without_tag(source), are_known)
