@@ -7,12 +7,16 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import urllib.request
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 from command import call
+
+from heed.core.errors import UsageError
+from heed.serve.engine.catalogue import Catalogue
 
 
 def test_help_shows_an_example() -> None:
@@ -52,6 +56,23 @@ def test_a_memory_guides_only_where_it_can(bigram: Path, tmp_path: Path) -> None
     assert (result.code, "--guide needs the translation memory" in result.err) == (2, True)
     result = call("serve", bigram, "--port", "0", "--guide", "--memory", tmp_path / "team.memory", "--threads", "1")
     assert (result.code, "none of these runs is one" in result.err) == (2, True)
+
+
+def test_models_run_only_in_threads_that_end_before_they_are_served(
+    bigram: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The compute threads of any other thread would slow down those of the worker."""
+    threads: list[threading.Thread] = []
+
+    def of_runs(*_: object) -> None:
+        threads.append(threading.current_thread())
+        raise UsageError("enough")
+
+    monkeypatch.setattr(Catalogue, "of_runs", of_runs)
+    assert call("serve", bigram, "--port", "0", "--threads", "1").err == "error: enough\n"
+    [thread] = threads
+    assert thread is not threading.main_thread()
+    assert not thread.is_alive()
 
 
 @pytest.mark.slow

@@ -61,6 +61,15 @@ def test_a_sentence_is_most_related_to_itself() -> None:
     assert list(index.find([1, 2, 3], 9)) == [0, 2, 1]
 
 
+def test_texts_that_take_long_to_compare_are_fewer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The best by BM25 are compared."""
+    index = RelatedSentences([[1] * 6, [1] * 6 + [2], [1] * 6 + [3, 3], [4]])
+    assert list(index.find([1] * 5)) == [0, 1, 2]
+    for most, found in ((90, [0, 1, 2]), (89, [0, 1]), (0, [0])):
+        monkeypatch.setattr(related, "MAX_EQUAL", most)
+        assert list(index.find([1] * 5)) == found
+
+
 @pytest.mark.parametrize("query", [[], [99], [9]])
 def test_a_query_that_shares_nothing_finds_nothing(query: list[int]) -> None:
     assert RelatedSentences([[1, 2], [3], []]).find(query, 5) == {}

@@ -66,6 +66,22 @@ def test_units_are_found_by_their_ids_and_those_added_later(memory: TranslationM
     assert memory.with_ids([]) == []
 
 
+def test_what_was_added_later_is_found_without_reading_the_rest(memory: TranslationMemory) -> None:
+    """By SQLite's virtual machine, whose instructions do not depend on how busy the computer is."""
+    instructions: list[None] = []
+    memory._connection.set_progress_handler(lambda: instructions.append(None), 1)
+
+    def cost(last: int) -> int:
+        instructions.clear()
+        assert memory.added_after(last) == []
+        return len(instructions)
+
+    memory.add([("a", "b", "")])
+    before = cost(1)
+    memory.add([(f"a {number}", "b", "") for number in range(500)])
+    assert cost(501) < 2 * before
+
+
 def test_a_suggestion_that_is_known_becomes_the_latest_unless_somebody_has_decided(memory: TranslationMemory) -> None:
     for target in ("Ein Hund.", "Ein Dackel.", "Ein Hund."):
         memory.suggest("A dog.", target)

@@ -10,6 +10,7 @@ from serving import Live, Runs, serving
 from toy import pairs
 
 import heed
+from heed.core.errors import StorageError
 from heed.memory import store
 from heed.memory.shared import SharedMemory
 from heed.memory.store import TranslationMemory
@@ -75,6 +76,16 @@ def test_corrections_guide_the_translations_of_similar_texts_at_once(guided: Liv
     assert translated() == before
     models = guided.get("/api/models").json["models"]
     assert [model["guided"] for model in models] == [True, False]
+
+
+def test_searches_do_not_wait_for_suggestions(guided: Live) -> None:
+    """A suggestion waits for other programs that write, such as an import."""
+    fields = {"q": "ba ce", "alternatives": 1, **PAIR}  # not compared with the memory as a whole
+    before = guided.post("/translate", fields)
+    assert guided.service.memory is not None
+    with guided.service.memory.of("en", "de")._transaction():
+        during = guided.post("/translate", fields)
+    assert (during.status, during.json) == (200, before.json)
 
 
 def test_similar_sentences_are_shown_with_what_differs(remembering: Live, path: Path) -> None:
@@ -147,6 +158,24 @@ def test_a_failure_of_the_memory_is_the_servers_and_tells_no_path(
         answer = remembering.post("/suggest", {"q": "ba ce", "s": "von Hand", **PAIR})
     assert (answer.status, answer.json) == (500, {"error": "The server failed to handle this request."})
     assert '"kind": "StorageError"' in remembering.log.getvalue()
+
+
+def test_a_damaged_memory_is_the_servers_failure_and_tells_no_path(guided: Live, path: Path) -> None:
+    assert guided.service.memory is not None
+    for connection in (guided.service.memory.of("en", "de"), guided.service.memory.to_read("en", "de")):
+        connection._all("PRAGMA wal_checkpoint(TRUNCATE)", ())
+    path.write_bytes(b"no memory any more, " * 10_000)
+    for name, fields in (("translate", {"q": "ba ce", "alternatives": 1}), ("suggest", {"q": "ba ce", "s": "Hand"})):
+        answer = guided.post(f"/{name}", {**fields, **PAIR})
+        assert (answer.status, answer.json) == (500, {"error": "The server failed to handle this request."}), name
+    assert '"kind": "UnreadableMemoryError"' in guided.log.getvalue()
+
+
+def test_a_memory_that_was_deleted_is_the_servers_failure(tmp_path: Path) -> None:
+    shared = SharedMemory(tmp_path / "team.memory")
+    (tmp_path / "team.memory").unlink()
+    with pytest.raises(StorageError):
+        shared.suggest("en", "de", "ba ce", "von Hand")
 
 
 def test_suggestions_are_checked_like_other_requests(remembering: Live, path: Path) -> None:

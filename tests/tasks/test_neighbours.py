@@ -75,6 +75,19 @@ def test_what_is_forgotten_is_read_again(related: RelatedPairs, monkeypatch: pyt
     assert len(related._read) == 4
 
 
+def test_what_was_read_is_not_counted_again_in_each_search(related: RelatedPairs) -> None:
+    """There may be 50,000 pairs."""
+
+    class Uncountable(dict[Any, Any]):
+        def values(self) -> Any:
+            raise AssertionError
+
+    related.stores([key("a b c")])
+    related._read = Uncountable(related._read)
+    assert len(related.stores([key("e")])[0].values) == 3
+    assert related._num_positions == sum(len(dict.__getitem__(related._read, n)[1]) for n in range(4))
+
+
 def test_threads_may_forget_what_others_need(related: RelatedPairs, monkeypatch: pytest.MonkeyPatch) -> None:
     """While one thread reads a pair, another forgets the pair that the first has found in memory."""
     keys, others = [key("a b c"), key("e")], [key("f")]
@@ -128,6 +141,28 @@ def test_what_people_add_approve_and_reject_counts_from_the_next_search_on(memor
     memory.set_state([1], "rejected")
     memory.set_state([4], "approved")
     assert found("a b c") == ids("https://b.example", "b d")
+
+
+def test_suggestions_of_known_translations_hide_nothing_and_take_no_room(memory: TranslationMemory) -> None:
+    guide = Guide(ModelTranslator(model_of("transformer"), WORDS, WORDS, Normaliser()), memory)
+    for _ in range(40):
+        for target in ("b a", "c a"):
+            memory.suggest("a b c", target)
+            guide.stores([])
+    [store] = guide.stores([key("a b c")])
+    assert store.values.tolist() == [token for ids in WORDS.encode(["b a", "c a"]) for token in (*ids, EOS)]
+    assert len(guide.related.pairs) == 2
+
+
+def test_what_could_not_be_taken_from_the_memory_is_taken_later(
+    memory: TranslationMemory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    guide = Guide(ModelTranslator(model_of("transformer"), WORDS, WORDS, Normaliser()), memory)
+    memory.add([("a b c", "b a", "")])
+    with monkeypatch.context() as patch, pytest.raises(MemoryError):
+        patch.setattr(guide.related, "encoded", lambda pairs: (_ for _ in ()).throw(MemoryError))
+        guide.stores([key("a b c")])
+    assert len(guide.stores([key("a b c")])[0].values) == 3
 
 
 def test_the_fit_follows_the_memory_as_it_grows(memory: TranslationMemory) -> None:

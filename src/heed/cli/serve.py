@@ -114,7 +114,9 @@ def serve(*, runs: Runs, server: ServerFlags, limits: LimitFlags, compute: Compu
             names = names_of(runs)
             # In no variable, so that a model can be freed when another has taken its place.
             guide = memory if server.guide else None
-            catalogue = Catalogue.of_runs(list(pool.map(load_run, map(Path.resolve, runs))), names, guide)
+            catalogue = pool.submit(
+                Catalogue.of_runs, list(pool.map(load_run, map(Path.resolve, runs))), names, guide
+            ).result()  # there too, as a memory that guides a model is read by it
         if server.guide and not any(direction.is_guided for direction in catalogue.directions):
             raise UsageError(
                 "--guide is for translators with a probability for each next word, and none of these runs is one: "

@@ -8,7 +8,8 @@ What is found does not depend on the parts.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from itertools import chain
 
@@ -17,6 +18,9 @@ from numpy.typing import NDArray
 
 NUM_CANDIDATES = 64
 """Best sentences by BM25, which are then ordered by their tokens in common with the query."""
+MAX_EQUAL = 1 << 20
+"""Pairs of equal tokens, one of the query and one of a candidate, of all candidates: a comparison takes as long as it
+has of these, and 64 long texts that repeat one word would take a minute."""
 K1 = 1.2
 """Saturation of repeated tokens."""
 B = 0.75
@@ -75,9 +79,21 @@ class RelatedSentences:
         scores = _bm25(query, self._parts)
         most = min(NUM_CANDIDATES, int((scores > 0).sum()))
         best = np.argpartition(-scores, most - 1)[:most] if most else np.empty(0, np.int64)
-        similarity = {int(i): SequenceMatcher(None, query, self.sentences[i], autojunk=False).ratio() for i in best}
+        similarity = {
+            i: SequenceMatcher(None, query, self.sentences[i], autojunk=False).ratio()
+            for i in self._comparable(query, sorted(best.tolist(), key=lambda i: (-scores[i], i)))
+        }
         nearest = sorted(similarity, key=lambda i: (-similarity[i], -scores[i], i))[:number]
         return {i: similarity[i] for i in nearest}
+
+    def _comparable(self, query: Sequence[int], candidates: Sequence[int]) -> Iterator[int]:
+        """The first candidates, as many as can be compared with a query in a short time, but at least one."""
+        times, num_equal = Counter(query), 0
+        for number, i in enumerate(candidates):
+            num_equal += sum(times[token] for token in self.sentences[i])
+            if number and num_equal > MAX_EQUAL:
+                return
+            yield i
 
 
 def _bm25(query: Sequence[int], parts: Sequence[_Part]) -> NDArray[np.float64]:

@@ -7,6 +7,7 @@ from functools import cache
 from itertools import islice
 from pathlib import Path
 
+from heed.core.errors import MissingInputError, StorageError
 from heed.inference.output_checks import Guard
 from heed.memory.review import is_usable
 from heed.memory.store import NUM_CANDIDATES, NearMatch, TranslationMemory
@@ -22,8 +23,17 @@ class SharedMemory:
     def __init__(self, path: Path) -> None:
         """Open the file, or create it. Raises DataError for a file that is not a memory, and StorageError."""
         TranslationMemory(path, ("", ""), create=True).close()
-        self.of = cache(lambda source, target: TranslationMemory(path, (source, target)))
+
+        def opened(source: str, target: str) -> TranslationMemory:
+            try:
+                return TranslationMemory(path, (source, target))
+            except MissingInputError as error:  # somebody has deleted it since
+                raise StorageError(str(error)) from error
+
+        self.of = cache(opened)
         """The memory of two languages, given by their codes."""
+        self.to_read = cache(opened)
+        """The same, opened again: whoever reads it does not wait for suggestions, which wait for other programs."""
 
     def suggest(self, source: str, target: str, text: str, translation: str, machine: str = "") -> None:
         """Add a translation of a text, which nobody has reviewed. `source` and `target`: language codes."""

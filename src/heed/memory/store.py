@@ -82,6 +82,10 @@ class NearMatch:
     """Of the two sources, from 0 to 1: twice the characters in common, divided by those of both."""
 
 
+class UnreadableMemoryError(DataError, StorageError):
+    """A file that is not a memory, or is damaged: the data is wrong, and in a server, its storage has failed."""
+
+
 class TranslationMemory:
     """An open memory for one pair of languages. Several threads may use it."""
 
@@ -164,7 +168,8 @@ class TranslationMemory:
 
     def added_after(self, id: int) -> list[Unit]:
         """The units with greater ids, in any state: those that were added later."""
-        query = f"SELECT {_COLUMNS} FROM unit WHERE id > ? AND src_lang = ? AND tgt_lang = ? ORDER BY id"
+        # With a plus, no index of the languages is used, which would read all of their units.
+        query = f"SELECT {_COLUMNS} FROM unit WHERE id > ? AND +src_lang = ? AND +tgt_lang = ? ORDER BY id"
         return [_unit(row) for row in self._all(query, (id, *self.languages))]
 
     def with_ids(self, ids: Sequence[int]) -> list[Unit]:
@@ -269,7 +274,8 @@ class TranslationMemory:
         except sqlite3.OperationalError as error:
             raise StorageError(f"{self.path}: {error}.") from error
         except sqlite3.DatabaseError as error:
-            raise DataError(f"{self.path} is not a translation memory, or is damaged: {error}.") from error
+            message = f"{self.path} is not a translation memory, or is damaged: {error}."
+            raise UnreadableMemoryError(message) from error
 
 
 def _unit(row: tuple[Any, ...]) -> Unit:

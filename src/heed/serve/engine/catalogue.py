@@ -284,7 +284,7 @@ def served(name: str, loaded: Predictor, guide: SharedMemory | None = None) -> S
             continue
         is_guided = guide is not None and can_be_guided(loaded)
         if guide is not None and is_guided:
-            combined = replace(loaded.combined, memory=guide.of(*codes_of(*pair)))
+            combined = replace(loaded.combined, memory=guide.to_read(*codes_of(*pair)))
             predictor = run.task_type.predictor(run, combined)
         directions[pair] = Direction(model, predictor.translator, *pair, run.predictor.source_tag, is_guided)
     model.directions = tuple(directions.values())

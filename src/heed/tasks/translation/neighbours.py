@@ -93,6 +93,9 @@ class Guide:
         self.model = NearestNeighbours(translator.model, self.stores, fit([]))
         self._ids: list[int] = []
         """The ids of the units, by the numbers of their pairs."""
+        self._last_id = 0
+        self._numbers: dict[tuple[str, str], int] = {}
+        """The numbers of the pairs, by their texts."""
         self._num_pairs_when_fitted = 0
         self._lock = Lock()
         self._may_be_used = lru_cache(1 << 16)(lambda unit: is_usable(unit, _GUARD))
@@ -118,10 +121,15 @@ class Guide:
     def _update(self) -> None:
         """Take what has been added to the memory; fit again when it has doubled."""
         with self._lock:
-            units = self.memory.added_after(self._ids[-1] if self._ids else 0)
-            self._ids += [unit.id for unit in units]
-            self.related.add(self.related.encoded([(unit.source, unit.target) for unit in units]))
-            if units and len(self._ids) >= 2 * self._num_pairs_when_fitted:
+            units = self.memory.added_after(self._last_id)
+            new = [unit for unit in units if (unit.source, unit.target) not in self._numbers]
+            pairs = self.related.encoded([(unit.source, unit.target) for unit in new])
+            for unit in units:
+                number = self._numbers.setdefault((unit.source, unit.target), len(self._ids))
+                self._ids[number : number + 1] = [unit.id]  # a unit that was suggested again has another id
+                self._last_id = unit.id
+            self.related.add(pairs)
+            if new and len(self._ids) >= 2 * self._num_pairs_when_fitted:
                 self._num_pairs_when_fitted = len(self._ids)
                 self.model.head.interpolation = fit(self.known())
 
@@ -148,6 +156,10 @@ class RelatedPairs:
         [(keys, values)] = self._forced(translator.model, [Pair((), "")])
         self._empty = Store(keys[:0], values[:0], keys[:0, :2].float())
         self._read: dict[int, tuple[Tensor, Tensor]] = {}
+        self._num_positions = 0
+        """Those in `_read`: counting them would take longer than a search."""
+        self._lock = Lock()
+        """Of the number."""
 
     def encoded(self, pairs: Sequence[tuple[str, str]]) -> list[Pair]:
         """The pairs, to be looked up or added."""
@@ -196,11 +208,15 @@ class RelatedPairs:
         Several threads may call this: what one forgets, another still has, and two may read the same pair.
         """
         related = [self._related(source, usable, are_known) for source in sources]
-        read = self._read
-        if sum(len(values) for _, values in list(read.values())) > MAX_REMEMBERED:
-            read = self._read = {}
+        with self._lock:
+            if self._num_positions > MAX_REMEMBERED:
+                self._read, self._num_positions = {}, 0
+            read = self._read
         new = sorted({n for of_source in related for n in of_source if n not in read})
-        read.update(zip(new, self._forced(self.translator.model, [self.pairs[n] for n in new]), strict=True))
+        features = self._forced(self.translator.model, [self.pairs[n] for n in new])
+        read.update(zip(new, features, strict=True))
+        with self._lock:
+            self._num_positions += sum(len(values) for _, values in features)
         stores = []
         for source, of_source in zip(sources, related, strict=True):
             domain = self._domain.log_ratio(self._without_tag(source), are_known)
