@@ -191,7 +191,7 @@ class Counted:
         if len(counts) > most:
             least = int(np.partition(counts, -most)[-most])
             if least == counts.max():
-                return self.hashes[self.counts == least][:most]
+                return self.hashes[np.flatnonzero(self.counts == least)[:most]]
             least += int((counts >= least).sum() > most)
         return self.hashes[self.counts >= least]
 
