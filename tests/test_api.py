@@ -95,7 +95,7 @@ def test_limits_that_are_too_tight_for_a_usable_model_are_named(
 ) -> None:
     keys = tiny_keys(tmp_path, training__max_steps=1)
     heed.train(keys, tmp_path / "loud", device="cpu")
-    assert "the limits allow about 1 updates" in capsys.readouterr().err
+    assert "the limits allow about 1 update, and" in capsys.readouterr().err
     heed.train(keys, tmp_path / "quiet", device="cpu", quiet=True)
     assert capsys.readouterr().err == ""
 

@@ -115,6 +115,7 @@ def test_weights_before_the_first_update_are_not_averaged(translator: Path, tmp_
     shutil.copytree(newest, copy / "checkpoints" / "step-0000000")
     result = call("average", copy, "--out", tmp_path / "averaged")
     assert result.err.endswith(f": the mean of {newest.name}\n")
+    assert "keeps only 1 checkpoint (training.keep_checkpoints)" in result.err
     shutil.rmtree(newest)
     assert "none was saved after an update" in call("average", copy, "--out", tmp_path / "other").err
 

@@ -58,5 +58,5 @@ def test_wrong_calls_are_refused(flags: tuple[object, ...], code: int, message: 
 
 def test_a_page_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
     result = call("inspect", TRANSLATION, "--src", "ba", "--out", tmp_path / "none" / "page.html")
-    assert result.code == 74
-    assert "write the page" in result.err
+    assert result.code == 2
+    assert "name a file in an existing folder" in result.err

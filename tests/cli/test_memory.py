@@ -91,3 +91,18 @@ def test_mistakes_are_refused(memory: Path, tmp_path: Path) -> None:
     result = call("memory", "find", memory, "x", "--src-lang", "en")
     assert (result.code, "give both --src-lang and --tgt-lang" in result.err) == (2, True)
     assert call("memory", "find", tmp_path / "none", "x").code == 66
+    result = call("memory", "export", memory, "--out", tmp_path / "none" / "out.tsv")
+    assert (result.code, "name a file in an existing folder" in result.err) == (2, True)
+    result = call("memory", "find", memory, "caf\udce9")
+    assert (result.code, "is not valid UTF-8" in result.err) == (65, True)
+
+
+@pytest.mark.parametrize("words", [("review",), ("find", "x"), ("export", "--out", "out.tsv")])
+def test_an_empty_file_is_no_memory_and_stays_empty(words: tuple[str, ...], tmp_path: Path) -> None:
+    (empty := tmp_path / "empty").touch()
+    verb, *rest = words
+    result = call("memory", verb, empty, *rest, *LANGUAGES)
+    assert (result.code, "is empty, not a translation memory" in result.err) == (65, True)
+    assert empty.read_bytes() == b""
+    (table := tmp_path / "a.tsv").write_text("A dog.\tEin Hund.\n")
+    assert call("memory", "import", empty, table, *LANGUAGES).code == 0

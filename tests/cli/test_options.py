@@ -86,6 +86,10 @@ def test_a_given_beam_size_is_used() -> None:
         (["inspect", "run", "--text", "x", "--beam", "3"], "--beam is for translators"),
         (["inspect", "run", "--text", "x", "--nbest", "3"], "--nbest is for translations and captions"),
         (["train", "--src", "a", "--tgt", "b", "--out", "new", "--strict"], "--strict needs --resume RUN"),
+        (
+            ["data", "check", "--table", "f", "--questions", "--label-column", "2"],
+            "--label-column is for a table of la",
+        ),
         (["data", "check", "f.csv", "--questions"], "--questions is for a table (--table F), and not for pairs"),
         (["data", "check", "--table", "f.csv", "--text"], "--text is for text (--text), and not for a table"),
         (["data", "check", "a", "b", "--tag-column", "3"], "--tag-column is for tagged tokens (--conll)"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -70,3 +71,15 @@ def test_a_translation_run_needs_sources_and_a_language_model_none(translator: P
     missing = call("score", translator, "--src", "nowhere", stdin="kan\n")
     assert missing.code == 66
     assert "nowhere does not exist" in missing.err
+
+
+def test_a_model_that_is_not_usable_yet_is_named(bigram: Path, tmp_path: Path) -> None:
+    """By everything that computes with a language model."""
+    run = shutil.copytree(bigram, tmp_path / "run")
+    scores = {"event": "validation", "step": 1, "best": True, "perplexity": 5000.0}
+    (run / "metrics.jsonl").write_text(json.dumps(scores) + "\n", encoding="utf-8")
+    told = "perplexity per token 5000.0 on validation, where"
+    assert told in call("score", run, stdin="the ba\n").err
+    assert told not in call("score", run, "--quiet", stdin="the ba\n").err
+    assert told in call("generate", run, "--prompt", "the").err
+    assert told not in call("generate", bigram, "--prompt", "the").err

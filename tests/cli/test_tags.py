@@ -208,7 +208,7 @@ def test_a_part_without_keys_and_values_is_refused(text: str) -> None:
 
 
 def test_a_part_is_parsed() -> None:
-    found = parse_part("src=a.en, tgt=b=c.de,tag=bt,repeat=2")
+    found = parse_part("src=a.en, tgt=b=c.de,tag=bt, repeat = 2 ")
     assert found == {"src": "a.en", "tgt": "b=c.de", "tag": "bt", "repeat": 2}
 
 

@@ -342,6 +342,7 @@ def test_other_models_are_used_by_the_same_verbs(recurrent: Path, bigram: Path) 
         ((*FILES, "--training.lr=fast"), 2, "--training.lr: expected a number above 0, got 'fast'"),
         ((*FILES, "--training.lr"), 2, "--training.lr: needs a value"),
         ((*FILES, "--max-time", "soon"), 2, "--max-time takes a duration such as 90s, 30m or 2h, got 'soon'"),
+        ((*FILES, "--training.max_steps=5", "--max-steps", "7"), 2, "--training.max_steps and the option for the same"),
         ((*FILES, "--model.num_heads=3"), 2, "num_heads"),
         ((*FILES, "--model.kind=bigram"), 2, "got 'bigram'. 'bigram' is for task 'language-model'."),
         (("--src", "nowhere.aa", "--tgt", "train.bb"), 66, "nowhere.aa does not exist"),

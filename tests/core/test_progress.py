@@ -246,7 +246,7 @@ def test_formats_of_durations(seconds: float, text: str) -> None:
 
 @pytest.mark.parametrize(
     ("minutes", "text"),
-    [(45, "45 minutes"), (1, "1 minute"), (40 / 60, "0:40 minutes"), (1.5, "1:30 minutes"), (1e-9, "1e-09 minutes")],
+    [(45, "45 minutes"), (1, "1 minute"), (40 / 60, "0:40 minutes"), (1.5, "1:30 minutes"), (0.5 / 60, "0.5 seconds")],
 )
 def test_formats_of_time_limits(minutes: float, text: str) -> None:
     assert format_minutes(minutes) == text

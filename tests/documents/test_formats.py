@@ -168,6 +168,14 @@ def test_subtitles_keep_speakers_apart_and_need_no_empty_line_between_them() -> 
     ).replace("one\n- two", "ONE -\nTWO")
 
 
+def test_subtitles_whose_lines_end_with_a_carriage_return_alone_are_translated() -> None:
+    text = SUBTITLES.replace("\n", "\r").encode()
+    done = translated("a.srt", text)
+    assert done == translated("a.srt", SUBTITLES.encode()).replace(b"\n", b"\r") != text
+    web = f"WEBVTT\n\n{SUBTITLES}".encode()
+    assert translated("a.vtt", web.replace(b"\n", b"\r")) == translated("a.vtt", web).replace(b"\n", b"\r")
+
+
 def test_a_subtitle_goes_on_behind_an_empty_line_but_a_note_of_webvtt_does_not() -> None:
     times = "00:00:01.000 --> 00:00:02.000"
     text = f"1\n{times}\none\n\ntwo\nthree\n\n\n2\n{times}\n\nfour\n"

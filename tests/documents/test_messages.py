@@ -275,3 +275,8 @@ def test_a_catalogue_without_an_encoding_becomes_utf_8_if_a_translation_needs_it
     assert translated("a.po", text.format(charset, "")).decode() == text.format(charset, "A DOG")
     done = translated("a.po", text.format(charset, ""), lambda _: "Ein H\u00fcndchen")
     assert done.decode() == text.format("UTF-8", "Ein H\u00fcndchen")
+
+
+def test_escapes_by_number_in_a_catalogue_are_bytes_of_utf_8() -> None:
+    entry = HEADER + r'msgid "caf\303\251 \xe2\x82\xac \101 \\303 \t\351"' + '\nmsgstr ""\n'
+    assert given("a.po", entry) == ["café € A \\303 \té"]

@@ -48,6 +48,18 @@ def test_a_public_server_has_addresses_its_own_name_and_the_allowed_ones() -> No
     assert is_allowed(Hosts("0.0.0.0", ["*"]), "evil.example")
 
 
+@pytest.mark.parametrize("allowed", ["Translate.example:8000", "translate.example.", "translate.example"])
+def test_an_allowed_name_may_have_a_port_and_a_final_dot(allowed: str) -> None:
+    assert is_allowed(Hosts(allowed=[allowed]), "translate.example")
+    assert is_allowed(Hosts(allowed=["2001:db8::1"]), "[2001:db8::1]:80")
+
+
+@pytest.mark.parametrize("allowed", ["https://translate.example", "translate.example/", "*.example", ""])
+def test_an_allowed_name_that_no_request_can_have_is_refused(allowed: str) -> None:
+    with pytest.raises(UsageError, match="--allowed-host"):
+        Hosts(allowed=[allowed])
+
+
 def test_a_request_by_another_name_is_refused_in_the_form_of_each_api(live: Live) -> None:
     for path in ("/api/models", "/v1/models", "/languages", "/"):
         answer = live.get(path, Host="evil.example")

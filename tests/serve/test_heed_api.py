@@ -359,6 +359,7 @@ def test_languages_are_detected(live: Live) -> None:
         ("inspect", {}),
         ("inspect", {"source": " "}),
         ("inspect", {"source": "a", "text": "b"}),
+        ("inspect", {"text": "a", "target": "b", "model": "lm"}),
         ("next", {"size": 10**9}),
         ("score", {"text": 5}),
         ("generate", {"max_tokens": 10**9}),

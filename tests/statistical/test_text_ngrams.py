@@ -68,6 +68,16 @@ def test_rare_hashes_are_forgotten_when_there_are_too_many() -> None:
     assert counted.frequent(1, 1).tolist() == [3]
 
 
+def test_of_equally_frequent_hashes_some_are_kept_only_where_none_would_remain() -> None:
+    counted = Counted()
+    counted.add(np.array([4, 4, 4, 1, 1, 2, 2], dtype=np.uint64))
+    assert counted.frequent(1, 2).tolist() == [4]
+    counted.add(np.array([1, 2, 3], dtype=np.uint64))
+    assert counted.frequent(1, 3).tolist() == [1, 2, 4]
+    assert counted.frequent(1, 2).tolist() == [1, 2]
+    assert counted.frequent(1, 1).tolist() == [1]
+
+
 def test_incidences_are_distinct_known_ngrams() -> None:
     found = ngrams_of(["a b a", "c", "b"], NgramOrders(words=1, characters=0)).kinds[0]
     vocabulary = np.unique(found.hashes[found.text != 1])

@@ -211,6 +211,14 @@ def test_labels_that_are_no_numbers_are_refused_in_training_and_left_out_of_test
     assert refused.code == 65 and "1 of the labels are none, such as 'NaN'" in refused.err
 
 
+@pytest.mark.parametrize("kind", ["linear", "cnn"])
+def test_a_single_label_is_refused_before_the_training(kind: str, tmp_path: Path) -> None:
+    train = write(tmp_path / "train.csv", [(text, "same") for text, _ in rows(60)], "text,label")
+    words = ("--force", f"--model.kind={kind}", "--out", tmp_path / "run")
+    refused = call("train", "--task", "classification", "--table", train, *words)
+    assert (refused.code, "have the same label: 'same'" in refused.err) == (65, True)
+
+
 def test_a_run_knows_its_columns_in_another_table(tmp_path: Path) -> None:
     content = [(*text.split(" ", 1), label) for text, label in rows(120)]
     names, words = ("left", "right", "verdict"), ("--model.kind=linear", "--quiet")

@@ -78,8 +78,9 @@ def test_an_estimate_is_two_lines_of_text() -> None:
     ("limits", "told"),
     [
         ({"max_epochs": 3}, ", 3 epochs (training.max_epochs) in about "),
-        ({"max_epochs": 3, "max_steps": 1}, ", 1 updates (training.max_steps) in about "),
-        ({"max_epochs": 3, "max_minutes": 1e-6}, ", at most 1e-06 minutes (training.max_minutes)"),
+        ({"max_epochs": 3, "max_steps": 1}, ", 1 update (training.max_steps) in about "),
+        ({"max_epochs": 1}, ", 1 epoch (training.max_epochs) in about "),
+        ({"max_epochs": 3, "max_minutes": 1e-6}, ", at most 6e-05 seconds (training.max_minutes)"),
     ],
 )
 def test_the_limit_that_is_reached_first_is_shown(limits: dict[str, float], told: str) -> None:

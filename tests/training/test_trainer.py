@@ -260,6 +260,11 @@ def test_a_checkpoint_of_another_model_or_average_is_refused(tmp_path: Path) -> 
     with pytest.raises(UsageError, match="no average of the weights"):
         trainer_of(prepared(tmp_path, "averaged")).restore(checkpoint)
     averaged = dataclasses.replace(checkpoint, average=checkpoint.weights)
+    moving = dataclasses.replace(averaged, progress=dataclasses.replace(checkpoint.progress, average="ema"))
+    with pytest.raises(UsageError, match=r'training\.average was not "asgd"'):
+        trainer_of(prepared(tmp_path, "asgd", training__average="asgd")).restore(moving)
+    older = dataclasses.replace(averaged, progress=dataclasses.replace(checkpoint.progress, average=""))
+    trainer_of(prepared(tmp_path, "ema", training__average="ema")).restore(older)
     with pytest.raises(UsageError, match=r'no earlier sets of the weights: training.average was not "last"'):
         trainer_of(prepared(tmp_path, "last", training__average="last")).restore(averaged)
 

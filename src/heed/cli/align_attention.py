@@ -88,7 +88,8 @@ def _links_of(
             of_heads = {} if chosen is None and gold is None else head_links(translator, source, target)
             if chosen is not None and chosen not in of_heads:
                 blocks, heads = (max(place[part] for place in of_heads) for part in (0, 1))
-                raise UsageError(f"{run} has {blocks} blocks of {heads} heads in its decoder; got {head}.")
+                sizes = (f"{each} {name}{'s' * (each > 1)}" for each, name in ((blocks, "block"), (heads, "head")))
+                raise UsageError(f"{run} has {' of '.join(sizes)} in its decoder; got {head}.")
             found = word_links(translator, source, target) if chosen is None else of_heads[chosen]
             links.append(frozenset(found))
             by_head.append(of_heads)

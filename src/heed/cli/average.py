@@ -37,7 +37,8 @@ def average(
             f"{run} has no checkpoints to average: none was saved after an update. Name a run with checkpoints."
         )
     if len(checkpoints) < last:
-        message(f"note: {run} keeps only {len(checkpoints)} checkpoints (training.keep_checkpoints).", quiet)
+        kept = f"{len(checkpoints)} checkpoint{'s' * (len(checkpoints) > 1)}"
+        message(f"note: {run} keeps only {kept} (training.keep_checkpoints).", quiet)
     names = ", ".join(path.name for path in checkpoints)
     weights = mean_of([load_checkpoint(path, opened.shapes).weights for path in checkpoints])
     with with_other_weights(opened, out, weights, {"averaged": names}) as new:

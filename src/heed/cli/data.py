@@ -69,12 +69,17 @@ class TableFlags:
         return LabelledTable(path, tuple(columns), parse_column(self.label_column), self.label_separator)
 
     def diagnose(self, table: str, others: Sequence[str | None], errors: Errors, quiet: bool) -> Diagnosis:
-        """Examine a table, and look for the rows of a validation and a test table in it."""
+        """Examine a table, and look for the rows of a validation and a test table in it.
+
+        Raises UsageError for columns of labels in a table of questions.
+        """
         from heed.text.doctor.questions import diagnose_questions
         from heed.text.doctor.tables import diagnose_table
         from heed.text.readers.questions import QuestionTable
 
         if self.questions:
+            if others := [flag for flag in flags_given(self) if flag not in ("--table", "--questions")]:
+                raise UsageError(f"{others[0]} is for a table of labels, and not for one of questions: leave it out.")
             tables = [QuestionTable(path, errors) if path else None for path in others]
             return diagnose_questions(QuestionTable(table, errors), *tables, quiet=quiet)
         labelled = [self.read(path) if path else None for path in others]

@@ -20,7 +20,7 @@ from heed.cli.options import (
     use_threads,
     warn_if_not_usable,
 )
-from heed.cli.train import TrainingFlags, run_training, split_words
+from heed.cli.train import TrainingFlags, recipe_keys, run_training, split_words
 from heed.core.environment import data_dir, distributed
 from heed.core.errors import MissingInputError, UsageError
 from heed.core.progress import message
@@ -68,7 +68,6 @@ def distill(
 
       heed distill runs/a runs/b runs/c --max-time 2h --out runs/one
     """
-    from heed.core.config import parse_overrides
     from heed.execute import check_folder
     from heed.planner import TrainOptions
 
@@ -78,7 +77,7 @@ def distill(
         )
     teachers, arguments = _teachers(words)
     fast_keys = _fast_keys(teachers[0]) if fast else {}
-    keys = {**fast_keys, **parse_overrides(arguments), **training.keys()}
+    keys = {**fast_keys, **recipe_keys(arguments, training.keys())}
     options = TrainOptions(out, overwrite, force, device=device, quiet=quiet, tokenizer_of=teachers[0])
     check_folder(options, teachers)
     recipe, keys, options = _translated(teachers, tag, search, threads, keys, options)

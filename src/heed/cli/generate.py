@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from heed.cli.flags import flags_given
-from heed.cli.options import BadBytes, Compute, Engine, Ensemble, Json, Quiet, RunFolder
+from heed.cli.options import BadBytes, Compute, Engine, Ensemble, Json, Quiet, RunFolder, warn_if_not_usable
 from heed.core.environment import is_terminal
 from heed.core.errors import UsageError
 
@@ -107,6 +107,7 @@ def generate(
         loaded = compute.load(run, ensemble=ensemble or (), engine=engine or "auto")
         loaded.require("generate")
     loaded.data.require_forward()
+    warn_if_not_usable(loaded, quiet)
     options = options_of(loaded)
     output = TextOutput(loaded, options, json_lines)
     for group in prompts.read(errors):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from heed.cli.options import Compute, Json, Quiet, RunFolder, Tag, search_options
+from heed.cli.options import Compute, Json, Quiet, RunFolder, Tag, require_writable, search_options
 from heed.core.errors import UsageError
 from heed.core.files import atomic_write, storage_errors
 from heed.core.progress import message
@@ -73,6 +73,8 @@ def inspect(
         raise UsageError("--beam is for translators: leave it out.")
     if nbest is not None and text is not None:
         raise UsageError("--nbest is for translations and captions: leave it out.")
+    if not json_output:
+        require_writable(out)
     inspected = compute.load(run, tag=tag, engine="torch")
     inspection = _inspected(inspected, src, tgt, text, image, beam, nbest)
     if json_output:

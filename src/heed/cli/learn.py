@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from heed.cli.options import Device, Quiet, Threads, use_threads
-from heed.cli.train import TrainingFlags, run_training, split_words
+from heed.cli.train import TrainingFlags, recipe_keys, run_training, split_words
 from heed.core.environment import data_dir, distributed
 from heed.core.errors import UsageError
 from heed.core.progress import message
@@ -47,7 +47,7 @@ def learn(
 
       heed learn runs/en-de --memory team.memory --out runs/en-de-2 --max-time 1h
     """
-    from heed.core.config import flattened, parse_overrides
+    from heed.core.config import flattened
     from heed.execute import check_folder
     from heed.memory.store import TranslationMemory
     from heed.planner import TrainOptions
@@ -56,6 +56,7 @@ def learn(
     if distributed().world_size > 1:
         raise UsageError("heed learn runs in one process: start it without torchrun.")
     folder, arguments = _run_of(words)
+    given = recipe_keys(arguments, training.keys())
     run = Run(folder)
     run.predictor.require("distill")
     run = run.predictor.of_validation()
@@ -69,13 +70,11 @@ def learn(
         f"{memory}: {len(lesson.learned):,} corrections to learn from, {len(lesson.chosen_by):,} to choose the best "
         f"weights by, {len(lesson.judged_by):,} to judge by", quiet,
     )  # fmt: skip
-    overrides = parse_overrides(arguments)
-    place = overrides.pop("data.dir", None) or data_dir() or run.recipe.data.dir
-    share = overrides.get("data.share", run.recipe.data.share)
+    place = given.pop("data.dir", None) or data_dir() or run.recipe.data.dir
+    share = given.get("data.share", run.recipe.data.share)
     data = run.recipe.data.model_copy(update={"dir": str(place), "share": share})
     files = lesson.write(out.with_name(f"{out.name}.lesson"), data, folder, run.recipe.seed)
     kept = data.model_dump(mode="json", exclude_defaults=True, exclude={"dir", "hold_out", *files})
-    given = {**overrides, **training.keys()}
     limits = {} if {"training.max_minutes", "training.max_steps"} & given.keys() else {"training.max_epochs": EPOCHS}
     keys = {
         "task": run.recipe.task, "seed": run.recipe.seed, **flattened({**kept, **files}, "data."), **limits, **given,

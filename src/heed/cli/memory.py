@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from heed.cli.flags import add_verb
-from heed.cli.options import BadBytes, Quiet, SrcColumn, TgtColumn
+from heed.cli.options import BadBytes, Quiet, SrcColumn, TgtColumn, require_writable
 from heed.core.errors import UsageError
 from heed.core.progress import message
 
@@ -97,6 +97,7 @@ def export(
 
     if out.suffix not in (".tmx", ".tsv"):
         raise UsageError(f"--out {out}: name a .tmx or a .tsv file.")
+    require_writable(out)
     with closing(_open(memory, src_lang, tgt_lang)) as opened:
         units, languages = list(opened.units("new", "approved")), opened.languages
     lines = (

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from heed.cli.cluster import ClusterFlags, refuse_with_ray
-from heed.cli.options import BadBytes, Compute, Json, Quiet, RunFolder, Tag
+from heed.cli.options import BadBytes, Compute, Json, Quiet, RunFolder, Tag, warn_if_not_usable
 from heed.core.errors import DataError, UsageError
 from heed.core.progress import message
 
@@ -67,6 +67,7 @@ def score(
     loaded.require("score")
     if loaded.can("translate") != (src is not None):
         raise UsageError(f"--src is for translation runs, and {run} is not one." if src else f"{run} needs --src F.")
+    warn_if_not_usable(loaded, quiet)
     sources = None if src is None else read_lines(src, errors)
     scorer = loaded.scorer() if src is None else None
     num_lines = 0

@@ -91,6 +91,7 @@ def serve(*, runs: Runs, server: ServerFlags, limits: LimitFlags, compute: Compu
     if server.guide and memory is None:
         raise UsageError("--guide needs the translation memory that guides translations: give --memory.")
     keys = ApiKeys.read(server.api_keys) if server.api_keys is not None else ApiKeys()
+    hosts = Hosts(server.host, server.allowed_host or ())
     share_one_heap()
 
     def load_run(folder: Path) -> Predictor:
@@ -131,7 +132,7 @@ def serve(*, runs: Runs, server: ServerFlags, limits: LimitFlags, compute: Compu
         def ready() -> None:
             message(f"{', '.join(names)} at {url} (page, LibreTranslate and OpenAI APIs); stop with Ctrl-C", quiet)
 
-        app = make_app(service, server.cors_origin or (), Hosts(server.host, server.allowed_host or ()))
+        app = make_app(service, server.cors_origin or (), hosts)
         folders = dict(zip(names, runs, strict=True))
         change_over = ChangeOver(catalogue, folders, load_again, service.worker, service.log)
         code = run_server(app, service, listener, ready, change_over.start)

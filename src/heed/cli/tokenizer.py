@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from heed.cli.flags import add_verb
-from heed.cli.options import BadBytes, Quiet
+from heed.cli.options import BadBytes, Quiet, require_writable
 from heed.core.errors import DataError
 from heed.core.files import storage_errors
 from heed.core.progress import message
@@ -43,6 +43,7 @@ def train(
     from heed.text.readers import read_lines
     from heed.text.tokenizers import TokenizerConfig, save, train_tokenizer
 
+    require_writable(out)
     config = build(
         TokenizerConfig, Document({"kind": kind, "vocab_size": vocab_size, "shortlist": shortlist, "uncased": uncased})
     )

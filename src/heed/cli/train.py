@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import getitem
@@ -178,12 +178,10 @@ def train(
 
       heed train --resume runs/en-de
     """
-    from heed.core.config import parse_overrides
-
     if nproc > 1 and distributed().world_size == 1:
         raise typer.Exit(launch(nproc, sys.argv[1:]))
     recipe, arguments = split_words(words or [])
-    keys = {**parse_overrides(arguments), **data.keys(recipe), **training.keys()}
+    keys = recipe_keys(arguments, {**data.keys(recipe), **training.keys()})
     if run.resume is not None:
         _refuse_with_resume(run, recipe)
         use_threads(threads)
@@ -252,14 +250,25 @@ def split_words(words: Sequence[str]) -> tuple[Path | None, list[str]]:
     return recipe, flags
 
 
+def recipe_keys(arguments: Sequence[str], flags: Mapping[str, object]) -> dict[str, object]:
+    """Join the keys in `--KEY=VALUE` arguments and those of other flags. Raises UsageError for one that is in both."""
+    from heed.core.config import parse_overrides
+
+    keys = parse_overrides(arguments)
+    if twice := sorted(keys.keys() & flags.keys()):
+        raise UsageError(f"--{twice[0]} and the option for the same key were both given: leave one of them out.")
+    return {**keys, **flags}
+
+
 def parse_part(text: str) -> dict[str, object]:
     """`src=a.en,tgt=a.de,tag=bt,repeat=2` as a table of `data.parts`, whose keys are checked with the recipe."""
     table: dict[str, object] = {}
     for word in text.split(","):
         key, equals, value = word.partition("=")
-        if not (equals and key.strip() and value.strip()):
+        key, value = key.strip(), value.strip()
+        if not (equals and key and value):
             raise UsageError(f"--part is KEY=VALUE,KEY=VALUE, such as src=more.en,tgt=more.de,tag=bt, got {text!r}.")
-        table[key.strip()] = int(value) if key.strip() == "repeat" and value.isdecimal() else value.strip()
+        table[key] = int(value) if key == "repeat" and value.isdecimal() else value
     return table
 
 
@@ -412,7 +421,7 @@ def _resume(folder: Path, device: str, quiet: bool, strict: bool, limits: dict[s
 def finish(folder: Path, outcome: Outcome, quiet: bool) -> None:
     """Print how a training ended. Raises typer.Exit when a signal ended it."""
     progress = outcome.progress
-    how = f"{outcome.reason}: {progress.step:,} updates"
+    how = f"{outcome.reason}: {progress.step:,} update{'s' * (progress.step != 1)}"
     if outcome.reason == "counted":  # as metrics.jsonl calls it
         how = "estimated from counts"
     message(f"{how}, {progress.seconds / 60:.1f} minutes", quiet)

@@ -265,8 +265,10 @@ def format_seconds(seconds: float) -> str:
 
 
 def format_minutes(minutes: float) -> str:
-    """Format a time limit: `45 minutes`, `0:40 minutes`."""
+    """Format a time limit: `45 minutes`, `0:40 minutes`, `0.5 seconds`."""
     seconds = round(60 * minutes)
+    if 0 < minutes < 1 and not math.isclose(60 * minutes, seconds):
+        return f"{60 * minutes:g} seconds"
     if minutes == int(minutes) or not math.isclose(60 * minutes, seconds):
         return f"{minutes:g} minute{'s' * (minutes != 1)}"
     return f"{format_seconds(seconds)} minutes"

@@ -33,7 +33,9 @@ MAX_FORMS = 10
 NO_FORM = -1
 _FIELD = re.compile(r'\s*(msgctxt|msgid_plural|msgid|msgstr)\s*(?:\[(\d)\])?\s*("(?:[^"\\]|\\.)*")\s*')
 _CONTINUED = re.compile(r'\s*("(?:[^"\\]|\\.)*")\s*')
-_ESCAPE = re.compile(r"\\([0-7]{1,3}|x[0-9a-fA-F]{1,2}|.)")
+_BYTE = re.compile(r"\\(?:x([0-9a-fA-F]{1,2})|([0-7]{1,3}))")
+"""A byte of a character, written by its number."""
+_ESCAPE = re.compile(rf"(?P<bytes>(?:{_BYTE.pattern})+)|\\(?P<sign>.)")
 _ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
 _WRITTEN = str.maketrans({"\\": "\\\\", '"': '\\"', **{char: f"\\{sign}" for sign, char in _ESCAPED.items()}})
 _CHARSET = re.compile(rb'Content-Type:[^"\n]{0,80}charset=([\w.:-]{1,40})')
@@ -191,13 +193,16 @@ def _entries(lines: Sequence[str], name: str) -> Iterator[_Entry]:
 def _read(quoted: str) -> str:
     """The text of a quoted string."""
 
-    def char(match: re.Match[str]) -> str:
-        sign = match[1]
-        if sign[0] == "x" and len(sign) > 1:
-            return chr(int(sign[1:], 16))
-        return chr(int(sign, 8)) if sign[0] in "01234567" else _ESCAPED.get(sign, sign)
+    def characters(match: re.Match[str]) -> str:
+        if match["bytes"] is None:
+            return _ESCAPED.get(match["sign"], match["sign"])
+        data = bytes(int(x, 16) if x else int(octal, 8) & 0xFF for x, octal in _BYTE.findall(match["bytes"]))
+        try:
+            return data.decode()
+        except UnicodeDecodeError:
+            return data.decode("latin-1")
 
-    return _ESCAPE.sub(char, quoted[1:-1])
+    return _ESCAPE.sub(characters, quoted[1:-1])
 
 
 def _with_ends(source: str, output: str) -> str:

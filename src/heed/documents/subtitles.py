@@ -43,7 +43,8 @@ def translate_srt(text: str, translator: TextTranslator, context: FileContext) -
 
 
 def _translated(text: str, translator: TextTranslator, may_have_gaps: bool) -> str:
-    lines = text.split("\n")
+    line_end = "\n" if "\n" in text else "\r"
+    lines = text.split(line_end)
     cues = _cues(lines, may_have_gaps)
     pieces = [piece for cue in translator.checked(cues) for piece in _pieces(lines, cue)]
     translations = translate_messages([piece.text for piece in pieces], translator)
@@ -52,7 +53,7 @@ def _translated(text: str, translator: TextTranslator, may_have_gaps: bool) -> s
         ends = ["\r" if line.endswith("\r") else "" for line in lines[piece.lines]]
         broken = _wrapped(piece.before + outputs[piece.lines.start], len(ends))
         lines[piece.lines] = [line + end for line, end in zip(broken, ends, strict=False)]
-    return "\n".join(lines)
+    return line_end.join(lines)
 
 
 def translate_vtt(text: str, translator: TextTranslator, context: FileContext) -> str:

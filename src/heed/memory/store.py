@@ -104,7 +104,7 @@ class TranslationMemory:
                 path, timeout=WAIT, isolation_level=None, check_same_thread=False, uri=False
             )
             try:
-                self._begin()
+                self._begin(create)
                 self.languages = languages or self._only_languages()
             except BaseException:
                 self._connection.close()
@@ -219,9 +219,11 @@ class TranslationMemory:
 
     # --- SQLite --------------------------------------------------------------------------------------------
 
-    def _begin(self) -> None:
-        """Set the modes, and create the tables of a new file."""
+    def _begin(self, create: bool) -> None:
+        """Set the modes, and create the tables of a new file. Raises DataError for one that is not to be created."""
         is_new = self._is_new()
+        if is_new and not create:
+            raise DataError(f"{self.path} is empty, not a translation memory. heed memory import makes one.")
         self._connection.execute("PRAGMA journal_mode = WAL")
         self._connection.execute("PRAGMA synchronous = FULL")
         if is_new:
@@ -276,6 +278,8 @@ class TranslationMemory:
         except sqlite3.DatabaseError as error:
             message = f"{self.path} is not a translation memory, or is damaged: {error}."
             raise UnreadableMemoryError(message) from error
+        except UnicodeEncodeError as error:  # a lone surrogate, as which an argument has a byte that is not UTF-8
+            raise DataError(f"{error.object[:60]!a} is not valid UTF-8, as all texts of {self.path} are.") from error
 
 
 def _unit(row: tuple[Any, ...]) -> Unit:

@@ -143,7 +143,8 @@ def _training(targets: str, train: Sequence[Event], validations: Sequence[Event]
     last = (validations or train)[-1]
     speeds = sorted(event["tokens_per_second"] for event in train)
     speed = f", at a median of {speeds[len(speeds) // 2]:,.0f} {targets}/s" if speeds else ""
-    return f"Ended after {last['step']:,} updates and {format_seconds(last['seconds'])}{speed}: {reason}."
+    updates = f"{last['step']:,} update{'s' * (last['step'] != 1)}"
+    return f"Ended after {updates} and {format_seconds(last['seconds'])}{speed}: {reason}."
 
 
 def data_section(run: Run) -> str:

@@ -10,6 +10,7 @@ from urllib.parse import parse_qsl
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from heed.core.errors import UsageError
 from heed.serve.errors import ApiError, error_response
 
 LOCAL_HOSTS = ("127.0.0.1", "::1", "localhost")
@@ -26,9 +27,12 @@ class Hosts:
     """
 
     def __init__(self, bound_to: str = LOCAL_HOSTS[0], allowed: Iterable[str] = ()) -> None:
-        """`bound_to`: the address that the server listens on. `allowed`: further names; `*` for all."""
+        """`bound_to`: the address that the server listens on. `allowed`: further names; `*` for all.
+
+        Raises UsageError for one that no header can have.
+        """
         own = () if bound_to in LOCAL_HOSTS else (socket.gethostname(), socket.getfqdn())
-        self._names = {name.lower() for name in (*LOCAL_HOSTS, bound_to, *own, *allowed)}
+        self._names = {name.lower() for name in (*LOCAL_HOSTS, bound_to, *own, *map(_allowed, allowed))}
         self._is_open = ANY_HOST in self._names
         self._is_local = bound_to in LOCAL_HOSTS
 
@@ -48,6 +52,17 @@ def _name_of(host: str) -> str:
     if host.startswith("["):
         return host[1:].partition("]")[0].lower()
     return host.partition(":")[0].lower().removesuffix(".")
+
+
+def _allowed(host: str) -> str:
+    """The name that a user allows, as `_name_of` returns it. Raises UsageError for a URL or a pattern."""
+    name = host.lower() if host == ANY_HOST or _is_address(host) else _name_of(host)
+    if not name or "/" in host or (ANY_HOST in name and name != ANY_HOST):
+        raise UsageError(
+            f"--allowed-host {host}: name a host, such as translate.example.org, without https:// and a path, or "
+            f"{ANY_HOST} for all hosts."
+        )
+    return name
 
 
 def _is_address(name: str) -> bool:

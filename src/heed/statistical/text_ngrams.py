@@ -183,10 +183,15 @@ class Counted:
             self._keep(self.counts >= self._floor)
 
     def frequent(self, least: int, most: int) -> Hashes:
-        """The sorted hashes that occur at least `least` times, at most `most` of them, the most frequent ones."""
+        """The sorted hashes that occur at least `least` times, at most `most` of them, the most frequent ones.
+
+        Of equally frequent ones, all or none are kept, except where none would remain at all.
+        """
         counts = self.counts[self.counts >= least]
         if len(counts) > most:
             least = int(np.partition(counts, -most)[-most])
+            if least == counts.max():
+                return self.hashes[np.flatnonzero(self.counts == least)[:most]]
             least += int((counts >= least).sum() > most)
         return self.hashes[self.counts >= least]
 

@@ -55,8 +55,9 @@ class CostEstimate:
         if self.num_updates >= needed:
             return ""
         time_needed = format_seconds(needed * self.seconds_per_update)
+        allowed = f"{self.num_updates:,.0f} update{'s' * (round(self.num_updates) != 1)}"
         return (
-            f"the limits allow about {self.num_updates:,.0f} updates, and the learning rate rises during the first "
+            f"the limits allow about {allowed}, and the learning rate rises during the first "
             f"{config.warmup_steps:,} (training.warmup_steps): the model will hardly be usable. Allow at least "
             f"{needed:,} updates ({time_needed}), or choose a smaller model."
         )
@@ -96,9 +97,11 @@ def estimate_cost(
     seconds_per_epoch = num_targets / rate
     seconds_per_update = config.accumulate * seconds
     of_steps, of_epochs = config.max_steps * seconds_per_update, config.max_epochs * seconds_per_epoch
-    limits = {f"{config.max_steps:,} updates (training.max_steps) in about {format_seconds(of_steps)}": of_steps}
+    steps = f"{config.max_steps:,} update{'s' * (config.max_steps != 1)}"
+    limits = {f"{steps} (training.max_steps) in about {format_seconds(of_steps)}": of_steps}
     if config.max_epochs:
-        limits[f"{config.max_epochs:,} epochs (training.max_epochs) in about {format_seconds(of_epochs)}"] = of_epochs
+        epochs = f"{config.max_epochs:,} epoch{'s' * (config.max_epochs != 1)}"
+        limits[f"{epochs} (training.max_epochs) in about {format_seconds(of_epochs)}"] = of_epochs
     if config.max_minutes:
         limits[f"at most {format_minutes(config.max_minutes)} (training.max_minutes)"] = 60 * config.max_minutes
     return CostEstimate(num_parameters, rate, seconds_per_epoch, memory, seconds_per_update, limits, task.targets)

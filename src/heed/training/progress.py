@@ -46,7 +46,7 @@ class Divergence:
 
 @dataclass
 class Progress:
-    """Plain numbers, stored in `state.json` of a checkpoint."""
+    """Plain values, stored in `state.json` of a checkpoint."""
 
     step: int = 0
     position: Position = field(default_factory=Position)
@@ -63,6 +63,8 @@ class Progress:
     best_perplexity_on_schedule: float | None = None
     validations_since_best: int = 0
     """Without the validation at a limit."""
+    average: str = ""
+    """`training.average`, which the averaged weights follow; empty in checkpoints of older versions."""
     average_updates: int = 0
     trigger: Trigger = field(default_factory=Trigger)
     rate_scale: float = 1.0
@@ -81,7 +83,7 @@ class Progress:
     def reached_limit(self, config: TrainingConfig) -> str:
         """The limit that ends the training; "" if none is reached."""
         if self.step >= config.max_steps:
-            return f"reached {config.max_steps:,} updates (training.max_steps)"
+            return f"reached {config.max_steps:,} update{'s' * (config.max_steps != 1)} (training.max_steps)"
         if config.max_epochs and self.position.epoch >= config.max_epochs:
             return f"reached {config.max_epochs} epoch{'s' * (config.max_epochs != 1)} (training.max_epochs)"
         if config.max_minutes and self.seconds >= 60 * config.max_minutes:

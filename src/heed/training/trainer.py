@@ -95,7 +95,7 @@ class Trainer:
         self.schedule = SCHEDULES[config.schedule](config, d_model)
         self.gradients = GradientAccumulator(config, task, self.weights, seed, device, self.quiet, ranks)
         self.carried: State | None = None
-        self.progress = Progress()
+        self.progress = Progress(average=config.average)
         self._begin_seconds = 0.0
         self._started = time.perf_counter()
         self._epoch_batches = 1
@@ -374,7 +374,7 @@ class Trainer:
         self._require_same_optimizer(checkpoint)
         self.weights.load(checkpoint.weights)
         load_optimizer_tensors(self.optimizer, {name: master[name] for name in self._optimised}, checkpoint.optimizer)
-        if not self._is_average(checkpoint.average):
+        if not self._is_average(checkpoint):
             raise UsageError(
                 f"the checkpoint has no {'earlier sets' if self.average is None else 'average'} of the weights: "
                 f'training.average was not "{self.config.average}" when it was written. Undo the change of '
@@ -386,14 +386,16 @@ class Trainer:
             self.recent = unflattened(checkpoint.average, master)
         self.carried = stream_state(self.model, checkpoint.carried, self.config.num_streams, self.ranks, self.device)
         self.progress = checkpoint.progress
+        self.progress.average = self.config.average
         if self.progress.best_on_schedule is None and self.progress.num_validations:  # written by an older version
             self.progress.best_on_schedule = self.progress.best_score
 
-    def _is_average(self, tensors: Mapping[str, Tensor]) -> bool:
-        """Whether these tensors of a checkpoint are of the configured average."""
+    def _is_average(self, checkpoint: Checkpoint) -> bool:
+        """Whether the averaged weights of a checkpoint are of the configured average."""
+        tensors, kind = checkpoint.average, checkpoint.progress.average or self.config.average
         if self.config.average == "last":
             return all("/" in name for name in tensors)  # sets of weights, see `flattened`
-        return self.average is None or tensors.keys() == self.weights.master.keys()
+        return self.average is None or (tensors.keys() == self.weights.master.keys() and kind == self.config.average)
 
     def _require_same_optimizer(self, checkpoint: Checkpoint) -> None:
         found: dict[str, set[str]] = {}

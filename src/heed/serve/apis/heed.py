@@ -177,6 +177,8 @@ class HeedApi:
         body = await self.service.read(request, schema.InspectBody)
         if (body.text is None) == (body.source is None):
             raise ApiError(400, "Give either source (with an optional target) or text.", "source")
+        if body.text is not None and body.target is not None:
+            raise ApiError(400, "A target is the translation of a source: leave it out with text.", "target")
         if body.text is not None:
             model, text = self._model_of_text(body), body.text
             if model.can("read"):

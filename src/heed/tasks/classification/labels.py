@@ -48,7 +48,8 @@ class Labels:
     def of(kind: str, rows: Iterable[Sequence[str]], columns: Sequence[str]) -> Labels:
         """From the labels of each training row, the most frequent label first.
 
-        Raises DataError if numbers are to be predicted and a label is none.
+        Raises DataError if numbers are to be predicted and a label is none, and for fewer than two labels to choose
+        from.
         """
         counts = Counter(label for labels in rows for label in labels)
         if kind == "number":
@@ -59,6 +60,11 @@ class Labels:
                 )
             values = np.repeat(np.array(list(map(float, counts))), list(counts.values()))
             return Labels(kind, mean=float(values.mean()), scale=float(values.std()) or 1.0, columns=tuple(columns))
+        if kind == "label" and len(counts) < 2:
+            raise DataError(
+                f"all rows of the training data have the same label{''.join(f': {label!r:.80}' for label in counts)}. "
+                "A classifier needs two labels or more."
+            )
         ranked = sorted(counts, key=lambda label: (-counts[label], label))
         return Labels(kind, tuple(ranked), tuple(counts[label] for label in ranked), columns=tuple(columns))
 

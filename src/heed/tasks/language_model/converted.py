@@ -22,11 +22,13 @@ class Settings(ConvertedSettings):
 
     data: TextData
     """The recipe's `[data]`."""
+    not_usable: str = ""
+    """Why the model is not usable yet; empty for a usable one, and in files of older versions."""
 
 
-def write_settings(folder: Path, data: TextData, decoding: SearchOptions) -> None:
+def write_settings(folder: Path, data: TextData, decoding: SearchOptions, not_usable: str) -> None:
     """Write `generator.json` into the folder of the converted model."""
-    Settings(made_from=made_from(folder), data=data, decoding=decoding).write(folder)
+    Settings(made_from=made_from(folder), data=data, decoding=decoding, not_usable=not_usable).write(folder)
 
 
 def open_converted(
@@ -42,6 +44,16 @@ class ConvertedGenerator:
 
     def __init__(self, run: ConvertedRun[Settings]) -> None:
         self._run = run
+
+    @property
+    def folder(self) -> Path:
+        """The run folder."""
+        return self._run.folder
+
+    @property
+    def not_usable(self) -> str:
+        """Why the model is not usable yet; empty for a usable one."""
+        return self._run.settings.not_usable
 
     @property
     def data(self) -> TextData:

@@ -126,7 +126,7 @@ class LanguageModelPredictor(Predictor):
     def convert(self) -> None:
         if is_convertible(self.run):
             convert(self.run)
-            write_settings(self.run.folder, self.data, self.decoding)
+            write_settings(self.run.folder, self.data, self.decoding, self.not_usable)
 
     @cached_property
     def engine(self) -> Engine | None:
