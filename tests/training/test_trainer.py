@@ -179,7 +179,7 @@ def test_the_bar_shows_the_share_of_the_nearest_limit(tmp_path: Path, monkeypatc
 
 def test_training_stops_after_a_number_of_minutes_and_validates(tmp_path: Path) -> None:
     trainer = trainer_of(prepared(tmp_path, training__max_minutes=1e-9, training__max_steps=10_000))
-    assert trainer.run().reason == "reached 1e-09 minutes (training.max_minutes)"
+    assert trainer.run().reason == "reached 6e-08 seconds (training.max_minutes)"
     assert trainer.progress.step == trainer.progress.validated_at == 1
     assert (tmp_path / "run" / "model.safetensors").exists()
 

@@ -78,8 +78,8 @@ class TableFlags:
         from heed.text.readers.questions import QuestionTable
 
         if self.questions:
-            if others := [flag for flag in flags_given(self) if flag not in ("--table", "--questions")]:
-                raise UsageError(f"{others[0]} is for a table of labels, and not for one of questions: leave it out.")
+            if unused := [flag for flag in flags_given(self) if flag not in ("--table", "--questions")]:
+                raise UsageError(f"{unused[0]} is for a table of labels, and not for one of questions: leave it out.")
             tables = [QuestionTable(path, errors) if path else None for path in others]
             return diagnose_questions(QuestionTable(table, errors), *tables, quiet=quiet)
         labelled = [self.read(path) if path else None for path in others]
