@@ -130,26 +130,24 @@ def check(
 
       heed data check --ray --input 'corpus/*.parquet' --output checked --src-column en --tgt-column de
     """
-    from heed.text.doctor.files import diagnose_files, diagnose_text_files
+    from heed.text.doctor.files import diagnose_text_files
     from heed.text.readers import CorpusFiles, parse_column
 
     if conll and text:
         raise UsageError("--conll and --text are different kinds of files: leave one out.")
-    given = partial(
-        CorpusFiles, src_column=parse_column(src_column), tgt_column=parse_column(tgt_column), src_lang=src_lang,
-        tgt_lang=tgt_lang,
-    )  # fmt: skip
+    given = partial(CorpusFiles, src_column=parse_column(src_column), tgt_column=parse_column(tgt_column))
+    columns = {"--token-column": token_column, "--tag-column": tag_column, "--mark-column": mark_column}
+    files, held_out = files or [], (valid or [], test or [])
     if cluster.is_used:
         refuse_with_ray({
             "FILES": files, "--table": labelled.table, "--questions": labelled.questions,
-            "--text-column": labelled.text_column, "--label-column": labelled.label_column, "--conll": conll,
-            "--token-column": token_column, "--tag-column": tag_column, "--mark-column": mark_column,
+            "--text-column": labelled.text_column, "--label-column": labelled.label_column, "--conll": conll, **columns,
         })  # fmt: skip
-        _show(_of_corpus(cluster, given, text, valid or [], test or [], errors, quiet), json_output)
+        given = partial(given, src_lang=src_lang, tgt_lang=tgt_lang)
+        _show(_of_corpus(cluster, given, text, *held_out, errors, quiet), json_output)
         return
     if (labelled.table is None) == (not files):
         raise UsageError("give two parallel files, a file of pairs, --text or --conll and a file, or --table F.")
-    columns = {"--token-column": token_column, "--tag-column": tag_column, "--mark-column": mark_column}
     sides = {"--src-column": src_column, "--tgt-column": tgt_column, "--src-lang": src_lang, "--tgt-lang": tgt_lang}
     kinds = {_TABLE: labelled.table is not None, _TAGS: conll, _TEXT: text, _PAIRS: True}
     _refuse_others(
@@ -157,8 +155,6 @@ def check(
         {_TABLE: flags_given(labelled), _TAGS: [*["--conll"] * conll, *_given(columns)], _TEXT: ["--text"] * text,
          _PAIRS: _given(sides)},
     )  # fmt: skip
-    files = files or []
-    held_out = valid or [], test or []
     if labelled.table is not None:
         diagnosis = labelled.diagnose(labelled.table, _each(held_out, "--table"), errors, quiet)
     elif conll:
@@ -167,12 +163,23 @@ def check(
         texts = _single(files, "--text"), *_each(held_out, "--text")
         diagnosis = diagnose_text_files(*texts, errors=errors, quiet=quiet)
     else:
-        _check_numbers(files, {"--valid": valid or [], "--test": test or []})
-        names = files if len(files) == 2 else ["", ""]
-        corpus = partial(given, src_lang=src_lang or language_of(names[0]), tgt_lang=tgt_lang or language_of(names[1]))
-        pairs = [corpus(*_paths(group)) if group else None for group in held_out]
-        diagnosis = diagnose_files(corpus(*_paths(files)), *pairs, errors=errors, quiet=quiet)
+        _check_numbers(files, dict(zip(("--valid", "--test"), held_out, strict=True)))
+        diagnosis = _of_pairs(given, files, held_out, (src_lang, tgt_lang), errors, quiet)
     _show(diagnosis, json_output)
+
+
+def _of_pairs(
+    given: Callable[..., CorpusFiles], files: list[str], held_out: Sequence[list[str]], languages: tuple[str, str],
+    errors: Errors, quiet: bool,
+) -> Diagnosis:  # fmt: skip
+    """Examine files of pairs; a language that is not given is that of the name of its file."""
+    from heed.text.doctor.files import diagnose_files
+
+    names = files if len(files) == 2 else ["", ""]
+    src_lang, tgt_lang = (each or language_of(name) for each, name in zip(languages, names, strict=True))
+    corpus = partial(given, src_lang=src_lang, tgt_lang=tgt_lang)
+    pairs = [corpus(*_paths(group)) if group else None for group in held_out]
+    return diagnose_files(corpus(*_paths(files)), *pairs, errors=errors, quiet=quiet)
 
 
 def _given(flags: Mapping[str, str | None]) -> list[str]:

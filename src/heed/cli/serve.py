@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -82,7 +83,7 @@ def serve(*, runs: Runs, server: ServerFlags, limits: LimitFlags, compute: Compu
         ) from error
     from heed.memory.shared import SharedMemory
     from heed.serve.auth import ApiKeys
-    from heed.serve.engine.catalogue import Catalogue, can_be_guided, names_of
+    from heed.serve.engine.catalogue import Catalogue, names_of
     from heed.serve.engine.change_over import ChangeOver
     from heed.serve.limits import Limits
     from heed.serve.telemetry import Log
@@ -94,29 +95,15 @@ def serve(*, runs: Runs, server: ServerFlags, limits: LimitFlags, compute: Compu
     hosts = Hosts(server.host, server.allowed_host or ())
     share_one_heap()
 
-    def load_run(folder: Path) -> Predictor:
-        loaded = compute.load(folder)
-        if server.guide and can_be_guided(loaded):
-            loaded = compute.load(folder, engine="torch")
-        warn_if_not_usable(loaded, quiet)
-        return loaded
-
-    def load_again(folder: Path) -> Predictor:
-        loaded = compute.open_run(folder)
-        if server.guide and can_be_guided(loaded):
-            loaded = compute.open_run(folder, engine="torch")
-        warn_if_not_usable(loaded, quiet)
-        return loaded
-
     with bound_socket(server.host, server.port) as listener:
         # In a thread that ends, which takes the compute threads it started with it. With more of these than cores,
         # OpenMP lets them sleep between any two products, and those of the worker would be late.
         with ThreadPoolExecutor(1) as pool:
-            names = names_of(runs)
+            names, load = names_of(runs), _loader(compute.load, server.guide, quiet)
             # In no variable, so that a model can be freed when another has taken its place.
             guide = memory if server.guide else None
             catalogue = pool.submit(
-                Catalogue.of_runs, list(pool.map(load_run, map(Path.resolve, runs))), names, guide
+                Catalogue.of_runs, list(pool.map(load, map(Path.resolve, runs))), names, guide
             ).result()  # there too, as a memory that guides a model is read by it
         if server.guide and not any(direction.is_guided for direction in catalogue.directions):
             raise UsageError(
@@ -134,6 +121,21 @@ def serve(*, runs: Runs, server: ServerFlags, limits: LimitFlags, compute: Compu
 
         app = make_app(service, server.cors_origin or (), hosts)
         folders = dict(zip(names, runs, strict=True))
+        load_again = _loader(compute.open_run, server.guide, quiet)
         change_over = ChangeOver(catalogue, folders, load_again, service.worker, service.log)
         code = run_server(app, service, listener, ready, change_over.start)
     raise typer.Exit(code)
+
+
+def _loader(load: Callable[..., Predictor], guide: bool, quiet: bool) -> Callable[[Path], Predictor]:
+    """Opens runs to serve them; `guide`: those that a translation memory can guide for PyTorch's search."""
+    from heed.serve.engine.catalogue import can_be_guided
+
+    def opened(folder: Path) -> Predictor:
+        loaded = load(folder)
+        if guide and can_be_guided(loaded):
+            loaded = load(folder, engine="torch")
+        warn_if_not_usable(loaded, quiet)
+        return loaded
+
+    return opened
