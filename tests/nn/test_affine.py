@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from typing import Any
 
 import pytest
 import torch
@@ -58,3 +59,21 @@ def test_training_in_bfloat16_uses_the_fused_product(monkeypatch: pytest.MonkeyP
     assert "Affine" in type(fused.grad_fn).__name__
     monkeypatch.setattr(affine, "_fuses", lambda weight: False)
     torch.testing.assert_close(fused, plain(x))
+
+
+@pytest.mark.skipif(not (affine.has_fused_products() and affine.multiplies_bfloat16()), reason="no bfloat16 products")
+def test_training_multiplies_few_numbers_of_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = set()
+    product = affine.affine
+
+    def counted(x: Tensor, *others: Any) -> Tensor:
+        sizes.add(len(x))
+        return product(x, *others)
+
+    monkeypatch.setattr(affine, "affine", counted)
+    layer = Linear(8, 4, dtype=torch.bfloat16)
+    for number in range(1, 2049):
+        out = layer(torch.ones(number, 8, dtype=torch.bfloat16))
+        assert out.shape == (number, 4)
+    assert len(sizes) == 8 + 4 * 8  # up to 128, and of each further power of two
+    assert max(sizes) == 2048

@@ -21,13 +21,13 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from heed.nn.affine import affine
+from heed.nn.affine import affine, filled
 from heed.nn.contract import Head, Smoothing
 
 CHUNK_ELEMENTS = 8 << 20
 GPU_CHUNK_ELEMENTS = 64 << 20
-CONVERTED_ELEMENTS = 1 << 20
-"""Elements that are converted to float32 at once."""
+NUM_PARTIAL_SUMS = 8
+"""Parts whose sums are rounded to bfloat16, before they are added up in float32."""
 CACHED_ELEMENTS = 1 << 17
 """Elements that remain in a core's cache over several consecutive steps."""
 
@@ -80,8 +80,10 @@ class _FusedLoss(torch.autograd.Function):
             counts = None if real is None else real[begin : begin + chunk].to(x.dtype)  # 1 or 0
             if counts is not None:
                 piece = piece * counts[:, None]
-            logits = affine(piece, weight, bias)
-            probs = logits.softmax(dim=-1)
+            rows, number = filled(piece, weight), len(piece)
+            scores = affine(rows, weight, bias)
+            all_probs = scores.softmax(dim=-1)
+            logits, probs = scores[:number], all_probs[:number]
             true_logit = logits.gather(1, truth[:, None]).squeeze(1).float()
             pad_logit = logits[:, pad_id].float()
             log_norm = _log_norm(logits, probs, truth, true_logit)
@@ -94,25 +96,25 @@ class _FusedLoss(torch.autograd.Function):
             loss_sum += smoothed.sum(dtype=torch.float64)
             if alpha:
                 loss_sum += alpha / 2 * _add_divergence(logits, probs, alpha / 2)
-            grad = probs @ weight
+            grad = (all_probs @ weight)[:number]
             grad -= (share * weight_sum).to(grad.dtype)
             grad.sub_(weight[truth], alpha=extra)
             if pad_share != share:
                 grad.sub_(weight[pad_id], alpha=pad_share - share)
             grad_x[begin : begin + chunk] = grad if counts is None else grad * counts[:, None]
-            grad_weight += probs.t() @ piece
+            grad_weight += all_probs.t() @ rows
             grad_weight.index_add_(0, truth, piece.float(), alpha=-extra)
             piece_sum = piece.sum(0, dtype=torch.float32)
             grad_weight.sub_(piece_sum, alpha=share)
             if pad_share != share:
                 grad_weight[pad_id].sub_(piece_sum, alpha=pad_share - share)
             if grad_bias is not None:
-                number = len(piece) if counts is None else counts.sum(dtype=torch.float32)
-                grad_bias += _column_sums(probs) - share * number
+                num_real = number if counts is None else counts.sum(dtype=torch.float32)
+                grad_bias += _column_sums(probs) - share * num_real
                 each = torch.full_like(true_logit, -extra) if counts is None else -extra * counts.float()
                 grad_bias.index_add_(0, truth, each)
                 if pad_share != share:
-                    grad_bias[pad_id] -= (pad_share - share) * number
+                    grad_bias[pad_id] -= (pad_share - share) * num_real
         ctx.save_for_backward(grad_x, grad_weight, grad_bias)
         ctx.dtype = weight.dtype
         return loss_sum.float(), nll_sum.float()
@@ -148,13 +150,12 @@ def _add_divergence(logits: Float[Tensor, "N V"], probs: Float[Tensor, "N V"], w
 
 
 def _column_sums(x: Float[Tensor, "N V"]) -> Float[Tensor, " V"]:
-    """The sums of the columns in float32: on a CPU PyTorch converts all that it adds up, so some rows at a time are
-    faster.
+    """The sums of the columns in float32. In bfloat16 on a CPU, sums of a part of the rows are rounded, which is three
+    times as fast as converting all elements.
     """
-    if x.is_cuda:
+    if x.dtype == torch.float32 or x.is_cuda:
         return x.sum(0, dtype=torch.float32)
-    rows = len(x) if x.dtype == torch.float32 else max(1, CONVERTED_ELEMENTS // x.shape[1])
-    return torch.stack([part.sum(0, dtype=torch.float32) for part in torch.split(x, rows)]).sum(0)
+    return torch.stack([part.sum(0) for part in x.chunk(NUM_PARTIAL_SUMS)]).sum(0, dtype=torch.float32)
 
 
 def _log_norm(

@@ -1,6 +1,6 @@
 """Scaled dot-product attention: softmax(Q Kᵀ / √K) V (Vaswani et al. 2017, equation 1).
 
-`attend` is fast without gradients or dropout. `causal_context` is fast for training a decoder: queries are split into
+`attend` is fast without dropout. `causal_context` is fast for training a decoder: queries are split into
 blocks, and each block reads only the keys up to its own end, so nearly half of the pairs of positions are never
 computed. Its gradient is implemented by hand, so that all blocks add to one tensor.
 """
@@ -22,7 +22,7 @@ from heed.nn.states import RowPositions
 
 BLOCK = 64
 """Number of queries in a block: small enough to skip many pairs, large enough for fast products."""
-_FEW_KEYS, _FEW_QUERIES = 50_000, 32
+_FEW_KEYS, _FEW_QUERIES, _FEW_PAIRS = 50_000, 32, 1500
 
 
 def split_heads(x: Float[Tensor, "B T D"], num_heads: int) -> Float[Tensor, "B H T K"]:
@@ -52,11 +52,15 @@ def attend(
     """The contexts, computed by PyTorch's kernel or, if that is slower, by matrix products.
 
     The kernel is slower in bfloat16 on a CPU, except for little work: five times slower for one query and many keys
-    (torch 2.13, AVX-512).
+    (torch 2.13, AVX-512), and ten times for its gradient. Short sequences are trained fastest in float32: bfloat16
+    products would have many different sizes, and oneDNN generates code for each.
     """
-    slow = query.dtype == torch.bfloat16 and query.device.type == "cpu" and keys.numel() > _FEW_KEYS
-    if slow and query.shape[2] <= _FEW_QUERIES:
-        return attention_weights(query, keys, mask) @ values
+    if query.dtype == torch.bfloat16 and query.device.type == "cpu":
+        if query.requires_grad and query.shape[2] * keys.shape[2] <= _FEW_PAIRS:
+            context = F.scaled_dot_product_attention(query.float(), keys.float(), values.float(), attn_mask=mask)
+            return context.to(query.dtype)
+        if query.requires_grad or (keys.numel() > _FEW_KEYS and query.shape[2] <= _FEW_QUERIES):
+            return attention_weights(query, keys, mask) @ values
     return F.scaled_dot_product_attention(query, keys, values, attn_mask=mask)
 
 

@@ -53,8 +53,7 @@ class _ScaledDotProduct(Attention):
         shared = self.queries(x, positions).view(keys.shape[0], -1, x.shape[2])  # [B, W·T, D]
         query = split_heads(shared, self.num_heads).to(keys.dtype)  # that of a cache may be higher
         dropout_keys = dropout_keys if self.dropout > 0 else None
-        plain_is_faster = query.requires_grad and query.dtype == torch.bfloat16 and query.device.type == "cpu"
-        if dropout_keys is not None or trace is not None or plain_is_faster:
+        if dropout_keys is not None or trace is not None:
             weights = attention_weights(query, keys, mask)
             # Positions first, so that a dropout mask does not depend on the chunks of the target.
             by_position = weights.transpose(1, 2).reshape(*x.shape[:2], self.num_heads, -1)  # [R, T, H, S]
