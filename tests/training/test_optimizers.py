@@ -110,15 +110,27 @@ def test_muon_does_not_move_the_vectors_of_characters() -> None:
     assert {name for name, each in kept.items() if "momentum" in each} == {"reader.characters.filters.weight"}
 
 
-def test_orthogonalised_matrices_keep_their_directions_and_have_singular_values_near_one() -> None:
+@pytest.mark.parametrize(("dtype", "error"), [(torch.float32, 1e-4), (torch.bfloat16, 0.05)])
+def test_orthogonalised_matrices_keep_their_directions_and_have_singular_values_near_one(
+    dtype: torch.dtype, error: float
+) -> None:
     torch.manual_seed(1)
     for shape in ((3, 6, 6), (2, 5, 12), (2, 12, 5)):
         matrices = torch.randn(shape)
         left, _, right = torch.linalg.svd(matrices, full_matrices=False)
-        lengths = left.mT @ orthogonalised(matrices) @ right.mT
+        lengths = left.mT @ orthogonalised(matrices, dtype) @ right.mT
         own = lengths.diagonal(dim1=1, dim2=2)
-        torch.testing.assert_close(lengths, torch.diag_embed(own), rtol=0, atol=1e-4)
+        torch.testing.assert_close(lengths, torch.diag_embed(own), rtol=0, atol=error)
         assert ((own > 0.3) & (own < 1.25)).all()
+
+
+def test_muon_orthogonalises_in_the_precision_of_the_training() -> None:
+    weights = {"layer.weight": nn.Parameter(torch.eye(4))}
+    dtypes = {}
+    for precision in ("float32", "bfloat16"):
+        config = TrainingConfig(optimizer="muon", precision=precision)
+        dtypes[precision] = build_optimizer(config, weights, torch.device("cpu")).dtype  # type: ignore[attr-defined]
+    assert dtypes == {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
 
 def test_sgd_with_the_mean_of_its_weights_is_asgd_as_awd_lstm_uses_it() -> None:

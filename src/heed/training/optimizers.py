@@ -30,6 +30,9 @@ class Muon(torch.optim.AdamW):
     Nesterov's momentum.
     """
 
+    dtype = torch.float32
+    """In which it is orthogonalised; bfloat16 is precise enough (Jordan et al. 2024)."""
+
     def __setstate__(self, state: dict[str, Any]) -> None:
         """AdamW looks for its own quantities, which hidden matrices do not have."""
         torch.optim.Optimizer.__setstate__(self, state)
@@ -55,7 +58,7 @@ class Muon(torch.optim.AdamW):
         for (rows, columns), weights in by_shape.items():
             steps = torch.stack([self._momentum(weight, weight.grad) for weight in weights])
             length = group["lr"] * _TYPICAL * max(rows, columns) ** 0.5
-            for weight, direction in zip(weights, orthogonalised(steps), strict=True):
+            for weight, direction in zip(weights, orthogonalised(steps, self.dtype), strict=True):
                 weight.mul_(1 - group["lr"] * group["weight_decay"])
                 weight.sub_(direction, alpha=length)
 
@@ -68,18 +71,18 @@ class Muon(torch.optim.AdamW):
         return torch.lerp(gradient, state["momentum"], _MOMENTUM)
 
 
-def orthogonalised(matrices: Tensor) -> Tensor:
-    """The nearest semi-orthogonal matrices [B, M, N], about: singular values become 0.7 to 1.2.
+def orthogonalised(matrices: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
+    """The nearest semi-orthogonal matrices [B, M, N], about, computed in `dtype`: singular values become 0.7 to 1.2.
 
     Five rounds of X ← a X + (b X Xᵀ + c (X Xᵀ)²) X (Newton and Schulz) with the coefficients of Jordan et al. 2024.
     """
     is_tall = matrices.shape[1] > matrices.shape[2]
     x = matrices.mT if is_tall else matrices
-    x = (x / (x.norm(dim=(1, 2), keepdim=True) + 1e-7)).contiguous()
+    x = (x / (x.norm(dim=(1, 2), keepdim=True) + 1e-7)).to(dtype).contiguous()
     for _ in range(_ROUNDS):
         product = x @ x.mT
         x = torch.baddbmm(x, torch.baddbmm(product, product, product, beta=_B, alpha=_C), x, beta=_A)
-    return x.mT if is_tall else x
+    return (x.mT if is_tall else x).to(matrices.dtype)
 
 
 OPTIMIZERS: dict[str, Any] = {
@@ -104,6 +107,8 @@ def build_optimizer(
     optimizer: torch.optim.Optimizer = OPTIMIZERS[config.optimizer](
         groups, lr=config.lr, weight_decay=config.weight_decay, fused=fused, **moments
     )
+    if isinstance(optimizer, Muon) and config.precision == "bfloat16":
+        optimizer.dtype = torch.bfloat16
     return optimizer
 
 
