@@ -41,8 +41,10 @@ def launch(num_processes: int, arguments: Sequence[str]) -> int:
     return supervise(processes)
 
 
-def supervise(processes: Sequence[subprocess.Popen[bytes]]) -> int:
-    """Wait for all processes; return the exit code of the first that failed, or 0."""
+def supervise(processes: Sequence[subprocess.Popen[bytes]], grace: float = GRACE) -> int:
+    """Wait for all processes, but only `grace` seconds once one has failed; return the first exit code that is not 0,
+    or 0.
+    """
 
     def forward(number: int, frame: FrameType | None) -> None:
         for process in processes:
@@ -51,18 +53,18 @@ def supervise(processes: Sequence[subprocess.Popen[bytes]]) -> int:
 
     before = {number: signal.signal(number, forward) for number in stop_signals()}
     try:
-        return _exit_code(_wait(processes))
+        return _exit_code(_wait(processes, grace))
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
         for rank, process in enumerate(processes, start=1):
             if process.poll() is None:
-                warn(f"process {rank} of {len(processes)} did not end within {GRACE:.0f} seconds and is killed.")
+                warn(f"process {rank} of {len(processes)} did not end within {grace:.0f} seconds and is killed.")
                 process.kill()
 
 
-def _wait(processes: Sequence[subprocess.Popen[bytes]]) -> list[int]:
-    """Wait until all have ended, or for `GRACE` seconds after the first failure; return the codes in order of time."""
+def _wait(processes: Sequence[subprocess.Popen[bytes]], grace: float) -> list[int]:
+    """Wait until all have ended, or for `grace` seconds after the first failure; return the codes in order of time."""
     codes: dict[int, int] = {}
     deadline = float("inf")
     while len(codes) < len(processes) and time.monotonic() < deadline:
@@ -71,7 +73,7 @@ def _wait(processes: Sequence[subprocess.Popen[bytes]]) -> list[int]:
             if code is not None and rank not in codes:
                 codes[rank] = code
                 if code not in STOPPED:
-                    deadline = min(deadline, time.monotonic() + GRACE)
+                    deadline = min(deadline, time.monotonic() + grace)
                 if code < 0:  # killed, so it could not report an error
                     warn(f"process {rank + 1} of {len(processes)} was killed by {signal.Signals(-code).name}.")
         time.sleep(0.1)

@@ -162,6 +162,7 @@ def train(
     run: RunFlags,
     training: TrainingFlags,
     nproc: Annotated[int, typer.Option(help="Processes that train together on this machine.", min=1)] = 1,
+    seeds: Annotated[int, typer.Option(help="Train so many models at once, for an ensemble.", min=1)] = 1,
     threads: Threads = 0,
     device: Device = "auto",
     quiet: Quiet = False,
@@ -175,13 +176,19 @@ def train(
       heed train --task translation --src a.en --tgt a.de --out runs/en-de
 
       heed train recipes/translation/multi30k-en-de.toml --out runs/m30k
-
-      heed train --resume runs/en-de
     """
-    if nproc > 1 and distributed().world_size == 1:
+    if nproc > 1 and seeds == distributed().world_size == 1:
         raise typer.Exit(launch(nproc, sys.argv[1:]))
     recipe, arguments = split_words(words or [])
     keys = recipe_keys(arguments, {**data.keys(recipe), **training.keys()})
+    if seeds > 1:
+        from heed.cli.seeds import check_seeds, train_seeds
+
+        if run.dry_run:
+            raise UsageError("--dry-run shows the plan of one training: leave out --seeds.")
+        check_seeds(run.resume, run.out, recipe, keys, nproc)
+        folder, resumed = run.resume or run.out or Path(), run.resume is not None
+        raise typer.Exit(train_seeds(seeds, training.seed or 1, folder, resumed, threads, sys.argv[1:], quiet))
     if run.resume is not None:
         _refuse_with_resume(run, recipe)
         use_threads(threads)

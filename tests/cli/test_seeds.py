@@ -1,0 +1,79 @@
+"""`heed train --seeds`: several models at once, each in a run folder of its own."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command import Result, call
+from toy import write_lines
+
+from heed.cli import seeds
+from heed.run import Run
+
+LINES = ["the cat sat", "the dog sat", "a cat ran", "a dog ran"] * 10
+
+
+def train(folder: Path, *words: object) -> Result:
+    """Count the bigrams of a text twice, into runs in `folder / runs`."""
+    text = write_lines(folder / "text", LINES)
+    keys = ("--model.kind=bigram", "--tokenizer.kind=word", "--force")
+    return call("train", "--text", text, "--valid-text", text, *keys, "--out", folder / "runs", *words)
+
+
+def test_each_seed_has_a_run(tmp_path: Path) -> None:
+    result = train(tmp_path, "--seeds", 2, "--seed", 5)
+    first, second = tmp_path / "runs" / "seed-5", tmp_path / "runs" / "seed-6"
+    assert result.code == 0, result.err
+    assert result.err.endswith(f"runs: {first} {second}\n")
+    assert {line.split(" ")[0] for line in result.err.splitlines()[:-1]} == {"seed-5:", "seed-6:"}
+    assert [Run(run).recipe.seed for run in (first, second)] == [5, 6]
+
+
+def test_a_seed_that_fails_is_reported_and_the_other_one_finishes(tmp_path: Path) -> None:
+    (tmp_path / "runs" / "seed-1").mkdir(parents=True)
+    (tmp_path / "runs" / "seed-1" / "something").touch()
+    result = train(tmp_path, "--seeds", 2)
+    assert result.code == 2
+    assert "seed-1: error: " in result.err and "runs: " not in result.err.splitlines()[-1]
+    assert (tmp_path / "runs" / "seed-2" / "report.md").exists()
+
+
+def test_seeds_are_resumed_with_their_share_of_the_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    commands: list[list[str]] = []
+
+    class Started:
+        """A process that is not started."""
+
+        stderr = io.BytesIO()
+
+        def __init__(self, command: list[str], **_: Any) -> None:
+            commands.append(command[3:])
+
+    monkeypatch.setattr("heed.cli.seeds.subprocess.Popen", Started)
+    monkeypatch.setattr(seeds, "supervise", lambda processes, grace: 0)
+    words = ["train", "--resume", "runs", "--seeds=2", "--max-time", "1h", "--threads", "6"]
+    assert seeds.train_seeds(2, 1, Path("runs"), True, 6, words, quiet=True) == 0
+    common = ["train", "--max-time", "1h", "--resume"]
+    assert commands == [[*common, f"runs/seed-{seed}", "--threads", "3"] for seed in (1, 2)]
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"), [(("--nproc", 2), "leave out --nproc"), (("--dry-run",), "leave out --seeds")]
+)
+def test_what_cannot_be_combined_is_refused(words: tuple[object, ...], problem: str, tmp_path: Path) -> None:
+    result = train(tmp_path, "--seeds", 2, *words)
+    assert result.code == 2 and problem in result.err
+
+
+def test_validation_data_must_be_given(tmp_path: Path) -> None:
+    text = write_lines(tmp_path / "text", LINES)
+    result = call("train", "--text", text, "--seeds", 2, "--out", tmp_path / "runs")
+    assert result.code == 2 and "--seeds needs validation data" in result.err
+
+
+def test_flags_are_left_out_with_their_values() -> None:
+    words = ["train", "--seed", "3", "--src", "a", "--seeds=2", "--seed-like=1"]
+    assert seeds.without(words, ("--seed", "--seeds")) == ["train", "--src", "a", "--seed-like=1"]
