@@ -24,12 +24,12 @@ def train(folder: Path, *words: object) -> Result:
 
 
 def test_each_seed_has_a_run(tmp_path: Path) -> None:
-    result = train(tmp_path, "--seeds", 2, "--seed", 5)
-    first, second = tmp_path / "runs" / "seed-5", tmp_path / "runs" / "seed-6"
+    result = train(tmp_path, "--seeds", 2, "--seed", 0)
+    first, second = tmp_path / "runs" / "seed-0", tmp_path / "runs" / "seed-1"
     assert result.code == 0, result.err
     assert result.err.endswith(f"runs: {first} {second}\n")
-    assert {line.split(" ")[0] for line in result.err.splitlines()[:-1]} == {"seed-5:", "seed-6:"}
-    assert [Run(run).recipe.seed for run in (first, second)] == [5, 6]
+    assert {line.split(" ")[0] for line in result.err.splitlines()[:-1]} == {"seed-0:", "seed-1:"}
+    assert [Run(run).recipe.seed for run in (first, second)] == [0, 1]
 
 
 def test_a_seed_that_fails_is_reported_and_the_other_one_finishes(tmp_path: Path) -> None:
@@ -53,11 +53,31 @@ def test_seeds_are_resumed_with_their_share_of_the_threads(tmp_path: Path, monke
             commands.append(command[3:])
 
     monkeypatch.setattr("heed.cli.seeds.subprocess.Popen", Started)
-    monkeypatch.setattr(seeds, "supervise", lambda processes, grace: 0)
-    words = ["train", "--resume", "runs", "--seeds=2", "--max-time", "1h", "--threads", "6"]
-    assert seeds.train_seeds(2, 1, Path("runs"), True, 6, words, quiet=True) == 0
-    common = ["train", "--max-time", "1h", "--resume"]
-    assert commands == [[*common, f"runs/seed-{seed}", "--threads", "3"] for seed in (1, 2)]
+    monkeypatch.setattr(seeds, "supervise", lambda processes, grace, names: 0)
+    monkeypatch.chdir(tmp_path)
+    for seed in (9, 10):
+        Path(f"runs/seed-{seed}").mkdir(parents=True)
+    result = call("train", "--resume", "runs", "--seeds=2", "--max-time", "1h")
+    assert result.code == 0, result.err
+    beginnings = [["train", "--resume", f"runs/seed-{seed}", "--threads"] for seed in (9, 10)]
+    assert [command[:4] for command in commands] == beginnings
+    assert [command[4:] for command in commands] == [["1", "--max-time", "1h"]] * 2
+    runs = [Path("runs/seed-9"), Path("runs/seed-10")]
+    seeds.train_seeds(runs, True, 6, ["train", "--seeds", "2"], quiet=True)
+    assert commands[-1][4:] == ["3"]
+
+
+def test_other_numbers_of_runs_are_not_continued(tmp_path: Path) -> None:
+    (tmp_path / "seed-1").mkdir()
+    result = call("train", "--resume", tmp_path, "--seeds", 2)
+    assert result.code == 2 and f"{tmp_path} has 1 runs of seeds, not 2" in result.err
+
+
+def test_runs_are_not_created_in_another_run(tmp_path: Path) -> None:
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / "recipe.toml").touch()
+    result = train(tmp_path, "--seeds", 2)
+    assert result.code == 2 and "is a file or a run already" in result.err
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from heed.nn.attention import AdditiveAttention, MultiHeadAttention
 from heed.nn.dropout_keys import DropoutKeys
-from heed.nn.scaled_dot_product import attention_weights
+from heed.nn.scaled_dot_product import attend, attention_weights
 
 D_MODEL, HEADS = 12, 3
 
@@ -110,6 +110,23 @@ def test_in_bfloat16_attention_is_close_to_float32() -> None:
     for rough in (fused, attention(x, attention.project(x))):
         assert rough.dtype == torch.bfloat16
         torch.testing.assert_close(rough.float(), exact, rtol=0.05, atol=0.05)
+
+
+@pytest.mark.parametrize("length", [8, 64])
+def test_gradients_of_attention_in_bfloat16_are_close_to_float32(length: int) -> None:
+    """Short and long sequences are trained by different kernels."""
+    torch.manual_seed(2)
+    mask = torch.arange(length) < torch.tensor([length, length // 2])[:, None, None, None]
+    exact = [torch.randn(2, HEADS, length, 8, requires_grad=True) for _ in range(3)]
+    rough = [x.detach().bfloat16().requires_grad_() for x in exact]
+    contexts, expected = attend(*rough, mask), attend(*exact, mask)
+    assert contexts.dtype == torch.bfloat16
+    torch.testing.assert_close(contexts.float(), expected, rtol=0.05, atol=0.05)
+    ahead = torch.randn_like(expected)
+    of_rough = torch.autograd.grad(contexts, rough, ahead.bfloat16())
+    for one, other in zip(of_rough, torch.autograd.grad(expected, exact, ahead), strict=True):
+        assert one.dtype == torch.bfloat16
+        torch.testing.assert_close(one.float(), other, rtol=0.05, atol=0.05)
 
 
 def test_additive_attention_equals_the_formula_of_bahdanau() -> None:

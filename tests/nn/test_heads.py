@@ -165,3 +165,11 @@ def test_a_shortlist_is_normalised_over_itself(bias: bool) -> None:
 def test_log_probs_are_float32_whatever_the_model_computes_in() -> None:
     head, (features, _) = head_of().to(torch.bfloat16), features_and_targets()
     assert head.log_probs(features.bfloat16()).dtype == torch.float32
+
+
+def test_sums_of_many_rows_in_bfloat16_are_nearly_exact() -> None:
+    torch.manual_seed(4)
+    probs = torch.rand(5000, 7).bfloat16()
+    sums = heads._column_sums(probs)
+    assert sums.dtype == torch.float32
+    torch.testing.assert_close(sums.double(), probs.double().sum(0), rtol=1e-3, atol=0)

@@ -125,12 +125,16 @@ def test_orthogonalised_matrices_keep_their_directions_and_have_singular_values_
 
 
 def test_muon_orthogonalises_in_the_precision_of_the_training() -> None:
-    weights = {"layer.weight": nn.Parameter(torch.eye(4))}
-    dtypes = {}
+    torch.manual_seed(1)
+    gradient, moved = torch.randn(12, 8), {}
     for precision in ("float32", "bfloat16"):
-        config = TrainingConfig(optimizer="muon", precision=precision)
-        dtypes[precision] = build_optimizer(config, weights, torch.device("cpu")).dtype  # type: ignore[attr-defined]
-    assert dtypes == {"float32": torch.float32, "bfloat16": torch.bfloat16}
+        weights = {"layer.weight": nn.Parameter(torch.zeros(12, 8))}
+        config = TrainingConfig.model_validate({"optimizer": "muon", "precision": precision, "lr": 1.0})
+        weights["layer.weight"].grad = gradient.clone()
+        build_optimizer(config, weights, torch.device("cpu")).step()
+        moved[precision] = weights["layer.weight"].detach()
+    assert not torch.equal(moved["float32"], moved["bfloat16"])
+    torch.testing.assert_close(moved["bfloat16"], moved["float32"], rtol=0.05, atol=0.02)
 
 
 def test_sgd_with_the_mean_of_its_weights_is_asgd_as_awd_lstm_uses_it() -> None:

@@ -41,10 +41,13 @@ def launch(num_processes: int, arguments: Sequence[str]) -> int:
     return supervise(processes)
 
 
-def supervise(processes: Sequence[subprocess.Popen[bytes]], grace: float = GRACE) -> int:
+def supervise(
+    processes: Sequence[subprocess.Popen[bytes]], grace: float = GRACE, names: Sequence[str] | None = None
+) -> int:
     """Wait for all processes, but only `grace` seconds once one has failed; return the first exit code that is not 0,
-    or 0.
+    or 0. `names` are those of the processes in messages.
     """
+    names = names or [f"process {number} of {len(processes)}" for number in range(1, 1 + len(processes))]
 
     def forward(number: int, frame: FrameType | None) -> None:
         for process in processes:
@@ -53,17 +56,17 @@ def supervise(processes: Sequence[subprocess.Popen[bytes]], grace: float = GRACE
 
     before = {number: signal.signal(number, forward) for number in stop_signals()}
     try:
-        return _exit_code(_wait(processes, grace))
+        return _exit_code(_wait(processes, grace, names))
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-        for rank, process in enumerate(processes, start=1):
+        for name, process in zip(names, processes, strict=True):
             if process.poll() is None:
-                warn(f"process {rank} of {len(processes)} did not end within {grace:.0f} seconds and is killed.")
+                warn(f"{name} did not end in time and is killed.")
                 process.kill()
 
 
-def _wait(processes: Sequence[subprocess.Popen[bytes]], grace: float) -> list[int]:
+def _wait(processes: Sequence[subprocess.Popen[bytes]], grace: float, names: Sequence[str]) -> list[int]:
     """Wait until all have ended, or for `grace` seconds after the first failure; return the codes in order of time."""
     codes: dict[int, int] = {}
     deadline = float("inf")
@@ -75,7 +78,7 @@ def _wait(processes: Sequence[subprocess.Popen[bytes]], grace: float) -> list[in
                 if code not in STOPPED:
                     deadline = min(deadline, time.monotonic() + grace)
                 if code < 0:  # killed, so it could not report an error
-                    warn(f"process {rank + 1} of {len(processes)} was killed by {signal.Signals(-code).name}.")
+                    warn(f"{names[rank]} was killed by {signal.Signals(-code).name}.")
         time.sleep(0.1)
     return list(codes.values())
 

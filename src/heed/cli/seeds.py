@@ -8,70 +8,87 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import IO
 
-from heed.cli.launch import supervise
-from heed.core.environment import distributed, num_cpus
+from heed.cli.launch import STOPPED, supervise
+from heed.core.environment import num_cpus
 from heed.core.errors import UsageError
-from heed.core.progress import message
+from heed.core.progress import BestEffort, message
 
 
-def check_seeds(
-    resumed: Path | None, out: Path | None, recipe: Path | None, keys: Iterable[str], num_processes: int
-) -> None:
-    """Raise UsageError for several seeds that cannot be trained at once, or that would not become an ensemble."""
-    if num_processes > 1 or distributed().world_size > 1:
-        raise UsageError("--seeds trains each model in a process of its own: leave out --nproc and torchrun.")
-    if resumed is not None:
-        return
-    if out is None:
-        raise UsageError("--seeds needs --out: name the folder of the runs, such as --out runs/en-de.")
+def new_runs(number: int, folder: Path, recipe: Path | None, keys: Mapping[str, object]) -> list[Path]:
+    """The run folders to create: one for each seed, from that of the recipe or the flags on.
+
+    Raises UsageError where each seed would hold out validation data of its own, or for a folder that is a run.
+    """
     from heed.core.config import read_toml
+    from heed.tasks import TASKS, task_type
 
-    data = read_toml(recipe).values.get("data") if recipe else None
-    own = [f"data.{key}" for key in data] if isinstance(data, dict) else []
-    if not any(key.startswith("data.valid_") for key in (*keys, *own)):
+    table = read_toml(recipe).values if recipe else {}
+    task, seed = (keys.get(name, table.get(name)) for name in ("task", "seed"))
+    seed = seed if isinstance(seed, int) else 1  # each training checks its recipe
+    data = table.get("data", {}) if isinstance(table.get("data"), dict) else {}
+    data |= {key.removeprefix("data."): value for key, value in keys.items() if key.startswith("data.")}
+    if task in TASKS and task_type(str(task)).Data.model_construct(**data).holds_out:
         raise UsageError(
             "--seeds needs validation data, such as --valid-src F --valid-tgt F. Without it, each seed would hold out "
-            "other rows, and train on those that the others hold out."
+            "different rows, and train on those that the others hold out."
         )
+    if folder.is_file() or (folder / "recipe.toml").exists():
+        raise UsageError(f"{folder} is a file or a run already. --seeds needs a folder that the runs are created in.")
+    return [folder / f"seed-{seed}" for seed in range(seed, seed + number)]
 
 
-def train_seeds(
-    number: int, first: int, folder: Path, is_resumed: bool, threads: int, arguments: Sequence[str], quiet: bool
-) -> int:
-    """Run `heed ARGUMENTS` with `number` seeds from `first` on, and the runs in `folder`; return the first exit code
-    that is not 0, or 0. One that fails does not end the others.
+def old_runs(number: int, folder: Path) -> list[Path]:
+    """The run folders to continue. Raises UsageError if there are more or fewer."""
+    runs = sorted(folder.glob("seed-*"), key=lambda run: (len(run.name), run.name))
+    if len(runs) != number:
+        raise UsageError(f"{folder} has {len(runs)} runs of seeds, not {number} (--seeds).")
+    return runs
 
-    `threads` are those of all together (0: one for each processor).
+
+def train_seeds(runs: Sequence[Path], is_resumed: bool, threads: int, arguments: Sequence[str], quiet: bool) -> int:
+    """Run `heed ARGUMENTS` for each of the run folders, whose names end in their seeds; return the first exit code that
+    is not 0, or 0. A training that fails does not end the others.
+
+    `threads` is the number for all seeds together (0: one for each processor).
     """
-    common = without(arguments, ("--seeds", "--seed", "--out", "--resume", "--threads"))
-    each = max(1, (threads or num_cpus()) // number)
-    runs = [folder / f"seed-{seed}" for seed in range(first, first + number)]
-    processes = []
-    for seed, run in enumerate(runs, start=first):
-        place = ["--resume", str(run)] if is_resumed else ["--out", str(run), "--seed", str(seed)]
-        command = [sys.executable, "-m", "heed", *common, *place, "--threads", str(each)]
-        processes.append(subprocess.Popen(command, stderr=subprocess.PIPE, start_new_session=True))
-    with ThreadPoolExecutor(number) as pool:
+    verb, *common = without(arguments, ("--seeds", "--seed", "--out", "--resume", "--threads"))
+    each = str(max(1, (threads or num_cpus()) // len(runs)))
+    processes: list[subprocess.Popen[bytes]] = []
+    try:
+        for run in runs:
+            seed = run.name.removeprefix("seed-")
+            own = ["--resume", str(run)] if is_resumed else ["--out", str(run), "--seed", seed]
+            command = [sys.executable, "-m", "heed", verb, *own, "--threads", each, *common]
+            processes.append(subprocess.Popen(command, stderr=subprocess.PIPE, start_new_session=True))
+    except BaseException:
+        for process in processes:
+            process.terminate()
+        raise
+    with ThreadPoolExecutor(len(runs)) as pool:
         for run, process in zip(runs, processes, strict=True):
             assert process.stderr is not None
             pool.submit(_relay, process.stderr, f"{run.name}: ")
-        code = supervise(processes, grace=float("inf"))
+        code = supervise(processes, grace=float("inf"), names=[run.name for run in runs])
+    folder = runs[0].parent
     if code == 0:
         message(f"runs: {' '.join(map(str, runs))}", quiet)
+    elif code in STOPPED:
+        message(f"continue all of them with: heed train --resume {folder} --seeds {len(runs)}", quiet)
     return code
 
 
 def _relay(lines: IO[bytes], prefix: str) -> None:
     """Copy the lines of a process to standard error, each after a prefix."""
+    stream = BestEffort()
     with lines:
         for line in lines:
-            sys.stderr.write(prefix + line.decode(errors="replace"))
-            sys.stderr.flush()
+            stream.write(prefix + line.decode(errors="replace"))
+            stream.flush()
 
 
 def without(arguments: Sequence[str], flags: Sequence[str]) -> list[str]:

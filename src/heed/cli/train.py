@@ -30,6 +30,7 @@ from heed.cli.options import (
     parse_minutes,
     use_threads,
 )  # fmt: skip
+from heed.cli.seeds import new_runs, old_runs, train_seeds
 from heed.core.environment import distributed
 from heed.core.errors import UsageError
 from heed.core.progress import message, warn
@@ -162,7 +163,7 @@ def train(
     run: RunFlags,
     training: TrainingFlags,
     nproc: Annotated[int, typer.Option(help="Processes that train together on this machine.", min=1)] = 1,
-    seeds: Annotated[int, typer.Option(help="Train so many models at once, for an ensemble.", min=1)] = 1,
+    seeds: Annotated[int, typer.Option(help="Models to train at once, with different seeds.", min=1)] = 1,
     threads: Threads = 0,
     device: Device = "auto",
     quiet: Quiet = False,
@@ -177,20 +178,16 @@ def train(
 
       heed train recipes/translation/multi30k-en-de.toml --out runs/m30k
     """
-    if nproc > 1 and seeds == distributed().world_size == 1:
+    if seeds > 1 and (nproc > 1 or distributed().world_size > 1):
+        raise UsageError("--seeds trains each model in a process of its own: leave out --nproc and torchrun.")
+    if nproc > 1 and distributed().world_size == 1:
         raise typer.Exit(launch(nproc, sys.argv[1:]))
     recipe, arguments = split_words(words or [])
     keys = recipe_keys(arguments, {**data.keys(recipe), **training.keys()})
-    if seeds > 1:
-        from heed.cli.seeds import check_seeds, train_seeds
-
-        if run.dry_run:
-            raise UsageError("--dry-run shows the plan of one training: leave out --seeds.")
-        check_seeds(run.resume, run.out, recipe, keys, nproc)
-        folder, resumed = run.resume or run.out or Path(), run.resume is not None
-        raise typer.Exit(train_seeds(seeds, training.seed or 1, folder, resumed, threads, sys.argv[1:], quiet))
     if run.resume is not None:
         _refuse_with_resume(run, recipe)
+        if seeds > 1:
+            raise typer.Exit(train_seeds(old_runs(seeds, run.resume), True, threads, sys.argv[1:], quiet))
         use_threads(threads)
         _resume(run.resume, device, quiet, run.strict, keys)
         return
@@ -206,6 +203,10 @@ def train(
         from heed.export.formats import FORMATS
 
         keys = {**FORMATS[run.made_for].keys, **keys}
+    if seeds > 1:
+        if run.out is None or run.dry_run:
+            raise UsageError("--dry-run shows the plan of one training: leave out --seeds.")
+        raise typer.Exit(train_seeds(new_runs(seeds, run.out, recipe, keys), False, threads, sys.argv[1:], quiet))
     from heed.planner import TrainOptions
 
     new_vocabulary = run.init_vocabulary == "new"

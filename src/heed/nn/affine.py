@@ -63,27 +63,25 @@ def affine(
 
 
 class _Affine(torch.autograd.Function):
-    """`affine` with its gradients, which are those of PyTorch."""
+    """`affine` of the filled rows with its gradients, which are those of PyTorch."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, relu: bool) -> Tensor:
         rows = filled(x, weight)
-        out = affine(rows, weight, bias, relu)[: x.numel() // x.shape[-1]]
+        out = affine(rows, weight, bias, relu)
         ctx.save_for_backward(rows, weight, out if relu else None)
         ctx.shape = x.shape
-        return out.view(*x.shape[:-1], weight.shape[0])
+        return out
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Any:
         rows, weight, out = ctx.saved_tensors
         of_x, of_weight, of_bias, _ = ctx.needs_input_grad
-        grad = grad.reshape(-1, grad.shape[-1])
         if out is not None:
             grad = torch.ops.aten.threshold_backward(grad, out, 0)
-        grads = filled(grad, weight)
         return (
-            (grads @ weight)[: grad.shape[0]].view(ctx.shape) if of_x else None,
-            grads.t() @ rows if of_weight else None,
+            (grad @ weight)[: ctx.shape[:-1].numel()].view(ctx.shape) if of_x else None,
+            grad.t() @ rows if of_weight else None,
             grad.sum(0) if of_bias else None,
             None,
         )
@@ -95,7 +93,7 @@ class Linear(nn.Linear):
     def forward(self, x: Float[Tensor, "... K"], relu: bool = False) -> Float[Tensor, "... N"]:
         """x Wᵀ + b, or its positive part."""
         if torch.is_grad_enabled() and _fuses(self.weight):
-            out: Tensor = _Affine.apply(x, self.weight, self.bias, relu)  # type: ignore[no-untyped-call]
-            return out
+            rows: Tensor = _Affine.apply(x, self.weight, self.bias, relu)  # type: ignore[no-untyped-call]
+            return rows[: x.shape[:-1].numel()].view(*x.shape[:-1], rows.shape[-1])
         out = super().forward(x)
         return F.relu(out) if relu else out

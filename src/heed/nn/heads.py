@@ -26,8 +26,8 @@ from heed.nn.contract import Head, Smoothing
 
 CHUNK_ELEMENTS = 8 << 20
 GPU_CHUNK_ELEMENTS = 64 << 20
-NUM_PARTIAL_SUMS = 8
-"""Parts whose sums are rounded to bfloat16, before they are added up in float32."""
+ROWS_SUMMED = 128
+"""Rows whose sums are rounded to bfloat16, before they are added up in float32."""
 CACHED_ELEMENTS = 1 << 17
 """Elements that remain in a core's cache over several consecutive steps."""
 
@@ -150,12 +150,12 @@ def _add_divergence(logits: Float[Tensor, "N V"], probs: Float[Tensor, "N V"], w
 
 
 def _column_sums(x: Float[Tensor, "N V"]) -> Float[Tensor, " V"]:
-    """The sums of the columns in float32. In bfloat16 on a CPU, sums of a part of the rows are rounded, which is three
-    times as fast as converting all elements.
+    """The sums of the columns in float32. In bfloat16 on a CPU, the sums of some rows at a time are rounded, which is
+    three times as fast as converting all elements.
     """
     if x.dtype == torch.float32 or x.is_cuda:
         return x.sum(0, dtype=torch.float32)
-    return torch.stack([part.sum(0) for part in x.chunk(NUM_PARTIAL_SUMS)]).sum(0, dtype=torch.float32)
+    return torch.stack([part.sum(0) for part in torch.split(x, ROWS_SUMMED)]).sum(0, dtype=torch.float32)
 
 
 def _log_norm(

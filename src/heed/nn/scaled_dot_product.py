@@ -52,7 +52,7 @@ def attend(
     """The contexts, computed by PyTorch's kernel or, if that is slower, by matrix products.
 
     The kernel is slower in bfloat16 on a CPU, except for little work: five times slower for one query and many keys
-    (torch 2.13, AVX-512), and ten times for its gradient. Short sequences are trained fastest in float32: bfloat16
+    (torch 2.13, AVX-512), and its gradient ten times slower. Short sequences are trained fastest in float32: bfloat16
     products would have many different sizes, and oneDNN generates code for each.
     """
     if query.dtype == torch.bfloat16 and query.device.type == "cpu":

@@ -31,7 +31,7 @@ class Muon(torch.optim.AdamW):
     """
 
     dtype = torch.float32
-    """In which it is orthogonalised; bfloat16 is precise enough (Jordan et al. 2024)."""
+    """The precision in which momentum is orthogonalised; bfloat16 is enough (Jordan et al. 2024)."""
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """AdamW looks for its own quantities, which hidden matrices do not have."""
