@@ -70,7 +70,7 @@ def test_seeds_are_resumed_with_their_share_of_the_threads(tmp_path: Path, monke
 def test_other_numbers_of_runs_are_not_continued(tmp_path: Path) -> None:
     (tmp_path / "seed-1").mkdir()
     result = call("train", "--resume", tmp_path, "--seeds", 2)
-    assert result.code == 2 and f"{tmp_path} has 1 runs of seeds, not 2" in result.err
+    assert result.code == 2 and f"differs from the number of runs (seed-*) in {tmp_path}: 1." in result.err
 
 
 def test_runs_are_not_created_in_another_run(tmp_path: Path) -> None:

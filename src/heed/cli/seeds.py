@@ -46,7 +46,7 @@ def old_runs(number: int, folder: Path) -> list[Path]:
     """The run folders to continue. Raises UsageError if there are more or fewer."""
     runs = sorted(folder.glob("seed-*"), key=lambda run: (len(run.name), run.name))
     if len(runs) != number:
-        raise UsageError(f"{folder} has {len(runs)} runs of seeds, not {number} (--seeds).")
+        raise UsageError(f"--seeds {number} differs from the number of runs (seed-*) in {folder}: {len(runs)}.")
     return runs
 
 

@@ -23,6 +23,7 @@ from heed.nn.states import RowPositions
 BLOCK = 64
 """Number of queries in a block: small enough to skip many pairs, large enough for fast products."""
 _FEW_KEYS, _FEW_QUERIES, _FEW_PAIRS = 50_000, 32, 1500
+"""Elements of keys, queries, and pairs of query and key, up to which a way of attending is the faster one."""
 
 
 def split_heads(x: Float[Tensor, "B T D"], num_heads: int) -> Float[Tensor, "B H T K"]:
