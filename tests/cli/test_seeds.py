@@ -28,7 +28,8 @@ def test_each_seed_has_a_run(tmp_path: Path) -> None:
     first, second = tmp_path / "runs" / "seed-0", tmp_path / "runs" / "seed-1"
     assert result.code == 0, result.err
     assert result.err.endswith(f"runs: {first} {second}\n")
-    assert {line.split(" ")[0] for line in result.err.splitlines()[:-1]} == {"seed-0:", "seed-1:"}
+    assert {line.split(" ")[0] for line in result.err.splitlines()[:-1]} == {"seed-0:", "seed-1:", "warning:"}
+    assert "warning: models that are estimated from counts hardly depend on the seed" in result.err
     assert [Run(run).recipe.seed for run in (first, second)] == [0, 1]
 
 

@@ -16,7 +16,7 @@ from typing import IO
 from heed.cli.launch import STOPPED, supervise
 from heed.core.environment import num_cpus
 from heed.core.errors import UsageError
-from heed.core.progress import BestEffort, message
+from heed.core.progress import BestEffort, message, warn
 
 
 def new_runs(number: int, folder: Path, recipe: Path | None, keys: Mapping[str, object]) -> list[Path]:
@@ -76,10 +76,21 @@ def train_seeds(runs: Sequence[Path], is_resumed: bool, threads: int, arguments:
         code = supervise(processes, grace=float("inf"), names=[run.name for run in runs])
     folder = runs[0].parent
     if code == 0:
+        if not is_resumed:
+            _warn_about_counts(runs[0], quiet)
         message(f"runs: {' '.join(map(str, runs))}", quiet)
     elif code in STOPPED:
         message(f"continue all of them with: heed train --resume {folder} --seeds {len(runs)}", quiet)
     return code
+
+
+def _warn_about_counts(run: Path, quiet: bool) -> None:
+    """Warn about models that are estimated from counts, which heed chooses for little data."""
+    from heed.models import MODELS
+    from heed.run import Run
+
+    if MODELS[Run(run).recipe.model.kind].count_based:
+        warn("models that are estimated from counts hardly depend on the seed: choose another model.kind.", quiet)
 
 
 def _relay(lines: IO[bytes], prefix: str) -> None:
