@@ -14,6 +14,8 @@ data after each validation.
 - `layer-drop`: each decoder block is left out for a fifth of the rows (Fan et al. 2020; Araabi & Monz 2020).
 - `word-dropout`: a tenth of the target words that the decoder reads have no embedding (Gal & Ghahramani 2016).
 - `activation-dropout`: a tenth of the features inside the feed-forward layers are zero.
+- `factorised`: embeddings of half the size, and a matrix from them to the size of the model (Lan et al. 2020, ALBERT);
+  the output layer has the target's embeddings and a matrix of its own.
 """
 
 from __future__ import annotations
@@ -34,10 +36,11 @@ from torch import Tensor, nn
 import heed
 from heed.core.errors import UsageError
 from heed.models.transformer import LAYER_NORM_EPSILON, Residual, Transformer, TransformerConfig
-from heed.nn.contract import Vocabularies
+from heed.nn.contract import Smoothing, Vocabularies
 from heed.nn.device import set_threads
 from heed.nn.dropout_keys import DropoutKeys, dropout
-from heed.nn.embeddings import TokenEmbedding
+from heed.nn.embeddings import TokenEmbedding, embedding_weight
+from heed.nn.heads import LinearHead
 from heed.training.metrics_log import read_metrics
 
 KIND = "transformer_variant"
@@ -51,6 +54,7 @@ VARIANTS: dict[str, dict[str, object]] = {
     "layer-drop": {"model.layer_drop": 0.2},
     "word-dropout": {"model.word_dropout": 0.1},
     "activation-dropout": {"model.activation_dropout": 0.1},
+    "factorised": {"model.embedding_size": 64},
 }
 """The keys that each variant changes."""
 
@@ -70,6 +74,8 @@ class VariantConfig(TransformerConfig):
     """Share of the target words without an embedding in training."""
     activation_dropout: float = Field(default=0.0, ge=0, lt=1)
     """Dropout inside the feed-forward layers."""
+    embedding_size: int | None = Field(default=None, ge=1)
+    """Features of a factorised embedding."""
 
 
 class KeyedFeedForward(nn.Module):
@@ -137,6 +143,41 @@ class WordDropoutEmbedding(TokenEmbedding):
         return dropout(vectors, self.dropout, dropout_keys, site=0, offset=offset)
 
 
+class FactorisedEmbedding(TokenEmbedding):
+    """Embeddings of few features, which a matrix brings to the size of the model."""
+
+    def __init__(self, weight: nn.Parameter, config: VariantConfig) -> None:
+        super().__init__(weight, config.d_model, "none", config.dropout)
+        self.kind, self.position_size = config.positions, config.d_model
+        self.register_buffer("positions", self.table(256), persistent=False)
+        self.expand = embedding_weight(weight.shape[1], config.d_model)
+        nn.init.normal_(self.expand, std=weight.shape[1] ** -0.5)
+
+    def forward(
+        self, ids: Tensor, dropout_keys: DropoutKeys | None = None, offset: int = 0, first: Tensor | None = None
+    ) -> Tensor:
+        """Vectors of the tokens with their positions."""
+        vectors = F.embedding(ids, self.weight) * self.scale @ self.expand
+        vectors = vectors + self._encodings(offset, offset + ids.shape[1], first)
+        return dropout(vectors, self.dropout, dropout_keys, site=0, offset=offset)
+
+
+class FactorisedHead(LinearHead):
+    """An output layer over few features, which a matrix makes from those of the model."""
+
+    def __init__(self, weight: nn.Parameter, pad_id: int, bias: bool, d_model: int) -> None:
+        super().__init__(weight, pad_id, bias)
+        self.narrow = nn.Linear(d_model, weight.shape[1])
+
+    def logits(self, features: Tensor) -> Tensor:
+        """Unnormalised scores of the whole vocabulary."""
+        return super().logits(self.narrow(features))
+
+    def loss(self, features: Tensor, tgt_out: Tensor, mask: Tensor, smoothing: Smoothing) -> tuple[Tensor, Tensor]:
+        """As of a linear head."""
+        return super().loss(self.narrow(features), tgt_out, mask, smoothing)
+
+
 class VariantTransformer(Transformer):
     """A Transformer with some of its parts replaced."""
 
@@ -158,6 +199,12 @@ class VariantTransformer(Transformer):
         if config.word_dropout:
             self.embedding.__class__ = WordDropoutEmbedding
             self.embedding.word_dropout = config.word_dropout
+        if config.embedding_size:
+            src_weight = embedding_weight(vocabularies.src_size, config.embedding_size)
+            tgt_weight = embedding_weight(vocabularies.tgt_size, config.embedding_size)
+            self.encoder.embedding = FactorisedEmbedding(src_weight, config)
+            self.embedding = FactorisedEmbedding(tgt_weight, config)
+            self.head = FactorisedHead(tgt_weight, vocabularies.pad_id, config.output_bias, config.d_model)
 
     def _all_blocks(self) -> Iterator[tuple[Any, float]]:
         yield from ((block, 0.0) for block in self.encoder.blocks)

@@ -31,6 +31,7 @@ from heed.tasks.tagging.tagger import SpanMasses, cut, cuts_within
 from heed.tasks.words import WordEncoder, Words, case_of, normalised
 from heed.text.tag_schemes import spans
 from heed.text.tokenizers import TokenizerConfig, train_tokenizer
+from heed.text.vocabulary import UNK_ID
 
 
 @pytest.fixture(scope="module")
@@ -215,6 +216,21 @@ def test_words_of_several_pieces_start_at_their_first(kind: Any) -> None:
         ends = [*starts[1:], len(ids)]
         pieces = [tokenizer.decode([ids[a:b]])[0].strip() for a, b in zip(starts, ends, strict=True)]
         assert pieces == line.split()
+
+
+@pytest.mark.parametrize("uncased", [False, True])
+@pytest.mark.parametrize("dropped", ["\ufe0f", "\u00ad", "\u200d", "\ufffd"])
+def test_a_word_of_which_the_tokenizer_leaves_nothing_is_an_unknown_piece(dropped: str, uncased: bool) -> None:
+    options = TokenizerConfig(kind="wordpiece", vocab_size=60, min_frequency=1, uncased=uncased)
+    tokenizer = train_tokenizer(options, ["cat ab", "cat b a"] * 5)
+    encoder = WordEncoder(TagData(), tokenizer, TagLabels(labels=("O",), scheme="plain", written="plain"))
+    words = ["cat", dropped, "abba", "cat", dropped]
+    columns = encoder.columns([Words(words)])
+    [ids], [starts] = columns["src"], columns["starts"]
+    pieces = [ids[a:b] for a, b in zip(starts, [*starts[1:], len(ids)], strict=True)]
+    alone = tokenizer.encode(["cat", "abba"])
+    assert len(alone[1]) > 1, "as many pieces as words"
+    assert pieces == [alone[0], [UNK_ID], alone[1], alone[0], [UNK_ID]]
 
 
 def test_halves_of_a_batch_have_its_rows(tagger: Any) -> None:

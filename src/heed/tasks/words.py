@@ -17,7 +17,7 @@ from heed.data.batch import Ids
 from heed.nn.word_source import CHARACTER_PAD, CHARACTER_UNKNOWN, WordSource
 from heed.text.normalise import Normaliser
 from heed.text.tokenizers import Tokenizer
-from heed.text.vocabulary import Vocabulary
+from heed.text.vocabulary import UNK_ID, Vocabulary
 
 MAX_CHARACTERS = 40
 """Characters of a word that are read; of longer words the first and the last 20."""
@@ -73,21 +73,16 @@ class WordEncoder(Generic[L]):
         texts = [[normalised(token, self.data) for token in sentence.tokens] for sentence in sentences]
         lines = [" ".join(looked_up(word, self.data) for word in words) for words in texts]
         ids = self.tokenizer.encode(lines)
-        of_pieces = [self._word_of_piece(line, pieces) for line, pieces in zip(lines, ids, strict=True)]
+        words_of = [self.tokenizer.word_ids(line) for line in lines]
+        pieces = [with_starts(*each, len(words)) for *each, words in zip(ids, words_of, texts, strict=True)]
         marks = [self._marks(sentence) for sentence in sentences]
         return {
-            "src": ids,
-            "starts": [_starts(words, len(text)) for words, text in zip(of_pieces, texts, strict=True)],
+            "src": [of_sentence for of_sentence, _ in pieces],
+            "starts": [starts for _, starts in pieces],
             "chars": [[id for word in words for id in self._characters(word)] for words in texts],
             "cases": [[case_of(word) for word in words] for words in texts],
             "marks": marks,
         }
-
-    def _word_of_piece(self, line: str, ids: Sequence[int]) -> list[int | None]:
-        """The number of the word of each piece."""
-        if line.count(" ") == len(ids) - 1:
-            return list(range(len(ids)))
-        return self.tokenizer.word_ids(line)
 
     def _characters(self, word: str) -> list[int]:
         """The ids of the characters of a word, and a separator."""
@@ -130,13 +125,28 @@ def case_of(word: str) -> int:
     return 3 if word[0].isupper() and not any(map(str.isupper, word[1:])) else 4
 
 
-def _starts(word_of_piece: Sequence[int | None], number: int) -> list[int]:
-    """The position of the first piece of each of `number` words."""
-    starts: dict[int, int] = {}
-    for position, word in enumerate(word_of_piece):
+def with_starts(ids: Sequence[int], word_of: Sequence[int | None], number: int) -> tuple[list[int], list[int]]:
+    """The pieces of a sentence, and the position of the first one of each of its `number` words.
+
+    A word of which the tokenizer leaves nothing, such as a lone variation selector in WordPiece, is an unknown piece.
+    `word_of`: the word of each piece; None for white space.
+    """
+    pieces: list[int] = []
+    starts: list[int] = []
+
+    def begin(end: int) -> None:
+        for _ in range(len(starts), end):
+            starts.append(len(pieces))
+            pieces.append(UNK_ID)
+
+    for id, word in zip(ids, word_of, strict=True):
         if word is not None:
-            starts.setdefault(word, position)
-    return [starts[word] for word in range(number)]
+            begin(word)
+            if len(starts) == word:
+                starts.append(len(pieces))
+        pieces.append(id)
+    begin(number)
+    return pieces, starts
 
 
 def word_source(columns: Mapping[str, Sequence[Ids]]) -> WordSource:
