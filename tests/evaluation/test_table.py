@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from heed.evaluation.evaluation import Evaluation, ScoredSentence
+import pytest
+
+from heed.core.errors import UsageError
+from heed.evaluation.evaluation import Evaluation, ScoredSentence, compared, with_clean_scores
 from heed.evaluation.leakage import Leakage
 from heed.evaluation.table import columns, render_table
 from heed.evaluation.test_set import HeldOut
+from heed.metrics.classification import Accuracy
 from heed.metrics.metric import Score
 from heed.metrics.sentence_length import LengthBucket
 from heed.metrics.significance import Comparison
@@ -73,6 +77,36 @@ def test_a_test_set_that_was_trained_on_completely_is_reported() -> None:
     leakage = Leakage(1000, {"pair": 1000}, 0, tuple(range(1, 1001)), 1000)
     text = render_table([Evaluation("runs/a", TEST, None, scores(99, 99, 1), leakage=leakage)])
     assert "Every line was trained on" in text
+
+
+def test_one_trained_line_without_scores_of_the_others_is_not_all_lines() -> None:
+    leakage = Leakage(1000, {"tgt": 1}, 0, (5,), 1000)
+    text = render_table([Evaluation("runs/a", TEST, None, scores(99, 99, 1), leakage=leakage)])
+    assert "1 of 1,000" in text and "was trained on" not in text
+
+
+def test_lines_that_any_run_was_trained_on_are_left_out_for_all() -> None:
+    statistics = {"accuracy": Accuracy().statistics(["a", "b", "a", "b"], ["a", "a", "a", "b"])}
+    test = HeldOut(("test.tsv",), [(str(n), "a") for n in range(4)])
+    seen: list[tuple[int, ...]] = [(1, 2), (4,)]
+    runs = [
+        Evaluation("run", test, None, {}, leakage=Leakage(4, {"src": 1}, 0, lines, 4), statistics=statistics)
+        for lines in seen
+    ]
+    both = with_clean_scores(runs)
+    assert [(each.num_clean, each.without_leaked["accuracy"].value) for each in both] == [(1, 100)] * 2
+    [alone] = with_clean_scores(runs[:1])
+    assert (alone.num_clean, alone.without_leaked["accuracy"].value) == (2, 100)
+    every = replace(runs[1], leakage=Leakage(4, {"src": 4}, 0, (1, 2, 3, 4), 4), without_leaked={"accuracy": None})  # type: ignore[dict-item]
+    assert [(each.num_clean, each.without_leaked) for each in with_clean_scores([runs[0], every])] == [(0, {})] * 2
+
+
+def test_runs_that_answer_differently_are_not_compared() -> None:
+    other = replace(FIRST, system="runs/b", scores={"bleu": FIRST.scores["bleu"]})
+    with pytest.raises(UsageError, match="runs/b cannot be compared with runs/a, because they answer differently"):
+        compared([FIRST, other])
+    with pytest.raises(UsageError, match="on 0 lines for the first, and BLEU, chrF2, TER on 9 lines for this one"):
+        compared([FIRST, replace(FIRST, num_rows=9)])
 
 
 def test_buckets_and_bands_have_a_row_for_each_system() -> None:

@@ -91,6 +91,7 @@ def test_a_difference_is_tested_on_enough_pairs_that_differ(tmp_path: Path) -> N
     ("lines", "message"),
     [
         (["a b"], "line 1: expected two words and a number, got 'a b'"),
+        (["a b nan"], "line 1: expected two words and a number, got 'a b nan'"),
         ([""], "has no pairs"),
         (["a b 1"] * 4, "0 of 4"),
     ],

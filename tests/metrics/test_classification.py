@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from heed.metrics import METRICS
-from heed.metrics.classification import Confusion, ExactMatch, MacroF1, MicroF1, labels_of
+from heed.metrics.classification import Confusion, ExactMatch, MacroF1, MicroF1, Spearman, labels_of
 from heed.metrics.metric import OutputMetric
 
 TRUE = ["a", "a", "a", "b", "b", "c"]
@@ -46,6 +46,15 @@ def test_scores_of_numbers() -> None:
     assert score("pearson", ["2", "2", "2", "2"], true) == score("pearson", ["0.1"] * 4, true) == 0
     small = [f"{text}e-7" for text in given]
     assert score("pearson", small, [f"{text}e-7" for text in true]) == pytest.approx(100 * expected)
+
+
+def test_ranks_of_a_part_are_those_among_its_texts() -> None:
+    true, given = ["1", "2", "3", "4", "5", "6"], ["1.5", "9", "10", "4", "4", "2"]
+    chosen = np.array([True, False, True, True, True, False])
+    part = Spearman().statistics(given, true).select(chosen)
+    alone = Spearman().statistics(*([text for text, is_in in zip(side, chosen, strict=True) if is_in]
+                                    for side in (given, true)))  # fmt: skip
+    np.testing.assert_allclose(part.rows, alone.rows)
 
 
 def test_equal_systems_have_statistics_of_one_shape() -> None:

@@ -21,11 +21,14 @@ from heed.data.image_store import ImageStore
 from heed.data.store import TokenStore
 from heed.data.validation import read_valid
 from heed.decoding.options import SearchOptions
+from heed.evaluation.outputs import System
+from heed.evaluation.test_set import HeldOut
 from heed.nn.contract import Smoothing
 from heed.nn.dropout_keys import DropoutKeys
 from heed.run import Run
 from heed.tasks.captioning.batches import caption_batch, caption_loss, joined, split
 from heed.tasks.captioning.data import CaptionTable
+from heed.tasks.captioning.evaluate import evaluate_captions
 
 SCENES = 100
 
@@ -214,6 +217,13 @@ def test_the_command_line_captions_and_scores(run: Path, data: Path, tmp_path: P
     assert set(baselines[0]["against_first"]) == {"cider", "bleu", "chrf"}
     known = call("evaluate", copy, "--captions", data / "captions.tsv", "--images", data / "images.tar", "--json")
     assert len(json.loads(known.out)[0]["leakage"]["lines"]) >= 80, "most of them were trained on"
+
+
+def test_captions_are_compared_in_one_unicode_form() -> None:
+    system = System("a", ["un caf\u00e9 noir", "deux chats"])
+    test = HeldOut(("image",), [("1",), ("2",)], unit="image")
+    [evaluation] = evaluate_captions(test, [["un cafe\u0301 noir"], ["deux chats"]], [system], [None], None)
+    assert evaluation.scores["chrf"].value == 100
 
 
 def test_a_model_that_is_not_usable_yet_is_named(run: Path, data: Path, tmp_path: Path) -> None:

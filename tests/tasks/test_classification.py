@@ -196,6 +196,16 @@ def test_pairs_several_labels_and_numbers(tmp_path: Path) -> None:
     assert 1 < float(call("predict", tmp_path / "n", stdin="the film was good\n").out) < 5
 
 
+def test_rows_without_a_single_label_are_left_out_of_tests(trained: Path, tmp_path: Path) -> None:
+    table = tmp_path / "test.jsonl"
+    labels: list[Any] = [[], ["pos", "neg"], ["pos"], "pos"]
+    records = [{"text": f"a plot {number}", "label": each} for number, each in enumerate(labels)]
+    table.write_text("".join(json.dumps(record) + "\n" for record in records))
+    scored = call("evaluate", trained, "--table", table)
+    assert scored.code == 0 and "skipped 2 rows without a text or a single label" in scored.err, scored.err
+    assert "2 lines" in scored.out
+
+
 def test_labels_that_are_no_numbers_are_refused_in_training_and_left_out_of_tests(tmp_path: Path) -> None:
     numbers = [(text, f"{len(text) / 7:.3f}") for text, _ in rows(120)]
     train = write(tmp_path / "train.csv", numbers, "text,score")

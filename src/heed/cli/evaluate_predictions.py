@@ -92,9 +92,10 @@ def _opened(folders: Sequence[Path], compute: Compute, ability: str = "", flag: 
 
 
 def _compared(evaluations: list[Evaluation]) -> list[Evaluation]:
-    from heed.evaluation.evaluation import compared
+    """The evaluations with tests against the first, and with scores on the rows that no run was trained on."""
+    from heed.evaluation.evaluation import compared, with_clean_scores
 
-    return compared(evaluations)
+    return with_clean_scores(compared(evaluations))
 
 
 def _of_table(predictors: Sequence[Predictor], table: Path, errors: OnBadBytes) -> list[Evaluation]:
@@ -106,10 +107,9 @@ def _of_table(predictors: Sequence[Predictor], table: Path, errors: OnBadBytes) 
 
 
 def _of_tags(folders: Sequence[Path], conll: Path, errors: OnBadBytes, compute: Compute) -> list[Evaluation]:
-    from heed.evaluation.evaluation import with_clean_scores
     from heed.text.archives import is_stream
 
     if len(folders) > 1 and is_stream(conll):
         raise UsageError(f"{conll} cannot be read twice, for several runs: write it to a file first.")
     predictors = _opened(folders, compute, "annotate", "--conll")
-    return _compared(with_clean_scores([predictor.evaluate(conll, errors) for predictor in predictors]))
+    return _compared([predictor.evaluate(conll, errors) for predictor in predictors])

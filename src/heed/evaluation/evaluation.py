@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from heed.core.errors import UsageError
 from heed.evaluation.leakage import Leakage, check_leakage
 from heed.evaluation.test_set import HeldOut
 from heed.metrics.metric import Score
@@ -137,24 +138,39 @@ def compare_all(first: Mapping[str, Statistics], other: Mapping[str, Statistics]
 
 
 def compared(evaluations: Sequence[Evaluation]) -> list[Evaluation]:
-    """The evaluations of one test set, each after the first with tests against it."""
+    """The evaluations of one test set, each after the first with tests against it.
+
+    Raises UsageError if one has other metrics, or other rows, than the first.
+    """
     if not evaluations:
         return []
     first, *others = evaluations
+    for each in others:
+        if each.scores.keys() != first.scores.keys() or each.num_rows != first.num_rows:
+            one, other = (
+                f"{', '.join(score.name for score in e.scores.values())} on {e.num_rows:,} {e.test.unit}s"
+                for e in (first, each)
+            )
+            raise UsageError(
+                f"{each.system} cannot be compared with {first.system}, because they answer differently: the scores "
+                f"are {one} for the first, and {other} for this one. Evaluate it by itself."
+            )
     return [first, *(replace(each, against_first=compare_all(first.statistics, each.statistics)) for each in others)]
 
 
 def with_clean_scores(evaluations: Sequence[Evaluation]) -> list[Evaluation]:
-    """The evaluations of one test set, with scores on the rows that no run was trained on, from their statistics."""
+    """The evaluations of one test set, with scores on the rows that no run was trained on, from their statistics.
+
+    There are none if no row, or every row, is in the training data of a run.
+    """
     leaked = {line - 1 for each in evaluations if each.leakage for line in each.leakage.lines}
     clean = np.array([row not in leaked for row in range(len(evaluations[0].test.rows))], dtype=bool)
-    if clean.all() or not clean.any():
-        return list(evaluations)
+    number = int(clean.sum())
 
     def scores(statistics: Mapping[str, Any]) -> dict[str, Score]:
-        return {name: each.select(clean).score(INTERVALS) for name, each in statistics.items()}
+        some = statistics if 0 < number < len(clean) else {}
+        return {name: each.select(clean).score(INTERVALS) for name, each in some.items()}
 
-    number = int(clean.sum())
     return [replace(each, without_leaked=scores(each.statistics), num_clean=number) for each in evaluations]
 
 

@@ -153,7 +153,7 @@ def evaluate_texts(test: HeldOut, systems: Sequence[TextSystem]) -> list[Evaluat
                 how={"reads": system.reads, **{k: v for k, v in facts.items() if v is not None}},
                 against_first=compare_all({TESTED: first}, {TESTED: statistics}) if is_compared else {},
                 leakage=leakage,
-                without_leaked=_scores(kept, system.reads, block) if kept else {},
+                without_leaked=_scores(kept, system.reads, block) if any(each.num_tokens for each in kept) else {},
                 num_clean=int(clean.sum()),
                 members=system.members,
                 num_rows=math.ceil(len(test.rows) / block),

@@ -8,17 +8,22 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from heed.core.errors import DataError, UsageError
 from heed.core.progress import message
 from heed.decoding.options import SearchOptions
-from heed.evaluation.evaluation import INTERVALS, Evaluation, ScoredSentence, check_leakages, compare_all, precision_of
+from heed.evaluation.evaluation import (
+    INTERVALS,
+    Evaluation,
+    ScoredSentence,
+    check_leakages,
+    compare_all,
+    precision_of,
+    with_clean_scores,
+)
 from heed.evaluation.test_set import HeldOut
 from heed.inference.alignment import word_links
 from heed.metrics import METRICS, TRANSLATION_METRICS, output_statistics, sentence_scores
-from heed.metrics.metric import OutputMetric, Score, SentenceStatistics
+from heed.metrics.metric import OutputMetric, SentenceStatistics
 from heed.metrics.sentence_length import by_length
 from heed.metrics.translation import length_ratio
 from heed.metrics.word_frequency import WordCounts, by_frequency, unigram_f1
@@ -108,9 +113,9 @@ def evaluate_outputs(
     form NFC, in which é written as two characters is the same letter.
     """
     metrics = metrics or _metrics_of(systems)
-    leaks, clean = check_leakages(test, systems)
+    leaks, _ = check_leakages(test, systems)
     words_of, training, normaliser = _training_words(systems)
-    references = [_composed(line) for line in test.references]
+    references = [composed(line) for line in test.references]
     if changed := sum(line != before for line, before in zip(references, test.references, strict=True)):
         message(f"{test.files[-1]}: {changed:,} references are not in Unicode's form NFC, in which they are compared.")
     normalised = [normaliser.apply(line) for line in test.references]
@@ -119,7 +124,7 @@ def evaluate_outputs(
     first: Mapping[str, SentenceStatistics] = {}
     evaluations = []
     for system, leakage in zip(systems, leaks, strict=True):
-        outputs = [_composed(line) for line in system.outputs]
+        outputs = [composed(line) for line in system.outputs]
         written = [normaliser.apply(line) for line in system.outputs]
         statistics = output_statistics(outputs, references, language, metrics, tokenised=tokenised)
         chrf = sentence_scores("chrf", outputs, references, language=language, tokenised=tokenised) if num_worst else []
@@ -133,8 +138,6 @@ def evaluate_outputs(
                 length_ratio=length_ratio(outputs, references, language, tokenised=tokenised),
                 against_first=compare_all(first, statistics),
                 leakage=leakage,
-                without_leaked=_without_leaked(statistics, clean),
-                num_clean=int(clean.sum()),
                 by_length=by_length(
                     test.sources, {name: statistics[name] for name in ("bleu", "chrf") if name in statistics}, INTERVALS
                 ),
@@ -149,7 +152,7 @@ def evaluate_outputs(
             )
         )
         first = first or statistics
-    return evaluations
+    return with_clean_scores(evaluations)
 
 
 def _metrics_of(systems: Sequence[System]) -> Sequence[str]:
@@ -173,7 +176,8 @@ def score_changes(before: Evaluation, after: Evaluation) -> str:
     )
 
 
-def _composed(line: str) -> str:
+def composed(line: str) -> str:
+    """A line in Unicode's form NFC."""
     return unicodedata.normalize("NFC", line)
 
 
@@ -200,12 +204,6 @@ def search_of(system: System) -> dict[str, Any]:
 def _tag(system: System) -> dict[str, Any]:
     """The tag in front of each source, for a run that has tags."""
     return {"tag": system.run.predictor.source_tag} if system.run is not None and system.run.recipe.data.tags else {}
-
-
-def _without_leaked(statistics: Mapping[str, SentenceStatistics], clean: NDArray[np.bool_]) -> dict[str, Score]:
-    if clean.all() or not clean.any():
-        return {}
-    return {name: each.select(clean).score(INTERVALS) for name, each in statistics.items()}
 
 
 def ranked(test: HeldOut, outputs: Sequence[str], chrf: Sequence[float]) -> list[ScoredSentence]:

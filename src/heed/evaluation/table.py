@@ -188,7 +188,8 @@ def _signatures(evaluations: Sequence[Evaluation]) -> str:
 
 def _leakage(evaluations: Sequence[Evaluation], names: Sequence[str]) -> str:
     """The leakage of each run, and these scores on the lines that no run was trained on."""
-    unit = evaluations[0].test.unit
+    first = evaluations[0]
+    unit = first.test.unit
     systems: dict[str, list[str]] = {}
     for evaluation in evaluations:
         leakage = evaluation.leakage
@@ -201,7 +202,7 @@ def _leakage(evaluations: Sequence[Evaluation], names: Sequence[str]) -> str:
         heads = [f"without those {unit}s", *(clean[0].without_leaked[name].name for name in names)]
         rows = [[_name(each), *(each.without_leaked[name].numbers for name in names)] for each in clean]
         lines.append("\n" + columns([heads, *rows]))
-    elif any(evaluation.leakage and evaluation.leakage.lines for evaluation in evaluations):
+    elif len({line for each in evaluations if each.leakage for line in each.leakage.lines}) >= len(first.test.rows):
         lines.append(f"Every {unit} was trained on: these scores say nothing about new text.")
     return "\n".join(lines)
 

@@ -5,6 +5,7 @@ Several runs are scored on the pairs or questions whose words all of them know, 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -74,13 +75,20 @@ def _read_judgements(path: Path, errors: Errors) -> list[tuple[tuple[str, str], 
         fields = line.split()
         try:
             first, second, judged = fields
-            rows.append(((first, second), float(judged)))
+            rows.append(((first, second), _finite(judged)))
         except ValueError as error:
             if fields:
                 raise DataError(f"{path}, line {number}: expected two words and a number, got {line!r:.80}.") from error
     if not rows:
         raise DataError(f"{path} has no pairs of words.")
     return rows
+
+
+def _finite(text: str) -> float:
+    """The number. Raises ValueError for anything else, such as nan."""
+    if not math.isfinite(value := float(text)):
+        raise ValueError(text)
+    return value
 
 
 def _cosines(predictor: Predictor, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float64]:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from heed.core.json_text import parse_json
 from heed.metrics.metric import Metric, OutputMetric, Rows
+from heed.metrics.similarity import ranks
 
 Floats = NDArray[np.float64]
 
@@ -105,7 +106,10 @@ class Pearson(OutputMetric):
     title = "Pearson"
 
     def counts(self, outputs: Sequence[str], references: Sequence[str]) -> Rows:
-        x, y = _numbers(outputs), _numbers(references)
+        return self._products(_numbers(outputs), _numbers(references))
+
+    @staticmethod
+    def _products(x: Floats, y: Floats) -> Floats:
         x, y = x - y.mean(), y - y.mean()  # for precision; the correlation does not change
         return np.column_stack([np.ones(len(x)), x, y, x * x, y * y, x * y])
 
@@ -122,14 +126,20 @@ class Pearson(OutputMetric):
 
 @dataclass(frozen=True)
 class Spearman(Pearson):
-    """Spearman's rank correlation, in per cent: Pearson's of the ranks, with mean ranks of ties."""
+    """Spearman's rank correlation, in per cent: Pearson's of the ranks, with mean ranks of ties.
+
+    Draws of intervals and tests keep the ranks of the whole test set.
+    """
 
     name = "spearman"
     title = "Spearman"
 
     def counts(self, outputs: Sequence[str], references: Sequence[str]) -> Rows:
-        ranks = (list(map(str, _ranks(_numbers(side)))) for side in (outputs, references))
-        return super().counts(*ranks)
+        return self._products(ranks(_numbers(outputs)), ranks(_numbers(references)))
+
+    def of_part(self, rows: Floats) -> Floats:
+        """The ranks among these texts."""
+        return self._products(ranks(rows[:, 1]), ranks(rows[:, 2])) if len(rows) else rows
 
 
 @dataclass(frozen=True)
@@ -170,13 +180,6 @@ def labels_of(text: str) -> tuple[str, ...]:
 
 def _numbers(texts: Sequence[str]) -> Floats:
     return np.array([float(text) for text in texts])
-
-
-def _ranks(values: Floats) -> Floats:
-    """Ranks from 1; those of equal values are their mean."""
-    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
-    last = np.cumsum(counts)
-    return np.asarray((last - (counts - 1) / 2)[place])
 
 
 @dataclass(frozen=True)

@@ -101,6 +101,10 @@ class OutputMetric(Metric):
     def value(self, totals: NDArray[np.float64]) -> float:
         """The score of summed counts [K]."""
 
+    def of_part(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The counts [S, K] of some sentences of a test set; by default, other sentences do not affect them."""
+        return rows
+
     def sentence_value(self, counts: NDArray[np.float64]) -> float:
         """The score of a single sentence from its counts [K]; by default, that of a corpus of one sentence."""
         return self.value(counts)
@@ -164,7 +168,7 @@ class SentenceStatistics:
 
     def select(self, chosen: NDArray[np.bool_]) -> SentenceStatistics:
         """The statistics of the sentences for which `chosen` [S] is True."""
-        return SentenceStatistics(self.metric, self.rows[chosen])
+        return SentenceStatistics(self.metric, self.metric.of_part(self.rows[chosen]))
 
 
 def require_parallel(outputs: Sequence[object], references: Sequence[object]) -> None:

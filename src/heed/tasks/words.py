@@ -74,7 +74,7 @@ class WordEncoder(Generic[L]):
         lines = [" ".join(looked_up(word, self.data) for word in words) for words in texts]
         ids = self.tokenizer.encode(lines)
         words_of = [self.tokenizer.word_ids(line) for line in lines]
-        pieces = [with_starts(*each, len(words)) for *each, words in zip(ids, words_of, texts, strict=True)]
+        pieces = [with_starts(row, of, len(words)) for row, of, words in zip(ids, words_of, texts, strict=True)]
         marks = [self._marks(sentence) for sentence in sentences]
         return {
             "src": [of_sentence for of_sentence, _ in pieces],

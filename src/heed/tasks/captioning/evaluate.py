@@ -15,7 +15,7 @@ from heed.data.image_store import ImageStore
 from heed.data.line_hashes import LineHashes
 from heed.evaluation.evaluation import INTERVALS, Evaluation, compare_all, precision_of
 from heed.evaluation.leakage import Leakage
-from heed.evaluation.outputs import System, search_of
+from heed.evaluation.outputs import System, composed, search_of
 from heed.evaluation.test_set import HeldOut
 from heed.images.decode import decode, digest_of
 from heed.images.files import open_images
@@ -69,11 +69,12 @@ def evaluate_captions(
     test: HeldOut, references: Sequence[Sequence[str]], systems: Sequence[System], leaks: Sequence[Leakage | None],
     language: str | None,
 ) -> list[Evaluation]:  # fmt: skip
-    """Score the captions of each system; those after the first are compared with it."""
+    """Score the captions of each system in Unicode's form NFC; those after the first are compared with it."""
+    references = [list(map(composed, of_one)) for of_one in references]
     first: Mapping[str, Any] = {}
     evaluations = []
     for system, leakage in zip(systems, leaks, strict=True):
-        statistics = statistics_of_several(system.outputs, references, language, METRICS)
+        statistics = statistics_of_several(list(map(composed, system.outputs)), references, language, METRICS)
         evaluations.append(
             Evaluation(
                 system=system.name, test=test, run=system.run, leakage=leakage,

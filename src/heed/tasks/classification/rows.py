@@ -28,9 +28,10 @@ class TableRows:
 
     def __iter__(self) -> Iterator[LabelledTexts]:
         normalise = self.data.normaliser.apply
+        may_have_none = self.data.answer in ("auto", "labels")
         for row in open_labelled(self.data.labelled(self.path), self.data.errors).rows:
             texts = tuple(map(normalise, row.texts))
-            if all(text.strip() for text in texts) and (row.labels or row.is_list):
+            if all(text.strip() for text in texts) and (row.labels or (row.is_list and may_have_none)):
                 yield texts, row.labels
 
 

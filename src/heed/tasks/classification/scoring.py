@@ -10,7 +10,7 @@ import numpy as np
 from heed.core.errors import DataError, UsageError
 from heed.core.progress import message
 from heed.data.validation import VALID, Row, read_valid
-from heed.evaluation.evaluation import INTERVALS, Evaluation
+from heed.evaluation.evaluation import INTERVALS, Evaluation, with_clean_scores
 from heed.evaluation.leakage import check_leakage
 from heed.evaluation.test_set import HeldOut
 from heed.metrics.calibration import expected_calibration_error, reliability
@@ -28,19 +28,24 @@ from heed.text.readers.lines import Errors
 def read_test(predictor: Any, table: Path, errors: Errors) -> list[Row]:
     """The rows of a test table, texts and labels; rows without either are left out, and counted.
 
-    So are those with another label than a number, if that is what the run predicts.
+    So are those with several labels, unless the run predicts several, and those with another label than a number, if
+    that is what the run predicts.
     """
     rows: list[Row] = []
     left_out, labels = 0, predictor.labels
     named = "number" if labels.kind == "number" else "label"
     for row in open_test(predictor, table, errors).rows:
-        has_answer = bool(row.labels) and labels.known(row.labels) if named == "number" else row.labels or row.is_list
+        if labels.kind == "labels":
+            has_answer = bool(row.labels) or row.is_list
+        else:
+            has_answer = len(row.labels) == 1 and (labels.kind == "label" or labels.known(row.labels))
         if all(text.strip() for text in row.texts) and has_answer:
             rows.append((*row.texts, labels.written(row.labels)))
         else:
             left_out += 1
     if left_out:
-        message(f"{table}: skipped {left_out:,} rows without a text or a {named}")
+        one = "single " if labels.kind == "label" else ""
+        message(f"{table}: skipped {left_out:,} rows without a text or a {one}{named}")
     if not rows:
         raise DataError(f"{table}: no rows with a text and a {named}.")
     return rows
@@ -84,20 +89,16 @@ def evaluate_table(predictor: Any, table: Path, errors: Errors) -> Evaluation:
     valid = read_valid(predictor.run.folder) if predictor.run.files.has(VALID) else []
     texts, valid_texts = ([("\t".join(split(row)[0]),) for row in each] for each in (rows, valid))
     leakage = check_leakage(predictor.run, texts, valid_texts)
-    clean = np.ones(len(rows), dtype=bool)
-    clean[[line - 1 for line in (leakage.lines if leakage else ())]] = False
-    unseen = statistics if clean.any() and not clean.all() else {}
-    return Evaluation(
+    evaluation = Evaluation(
         system=str(predictor.run.folder),
         test=test,
         run=predictor.run,
-        without_leaked={name: each.select(clean).score(INTERVALS) for name, each in unseen.items()},
-        num_clean=int(clean.sum()),
         scores={name: each.score(INTERVALS) for name, each in statistics.items()},
         how={"precision": predictor.run.precision}, leakage=leakage, num_rows=len(rows), statistics=statistics,
         by_label=Confusion.of(answers, references).rows if kind == "label" else (),
         confusions=Confusion.of(answers, references).largest(10) if kind == "label" else (),
     )  # fmt: skip
+    return with_clean_scores([evaluation])[0]
 
 
 def analyse(predictor: Any) -> dict[str, Any]:

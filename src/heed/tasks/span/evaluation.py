@@ -11,7 +11,7 @@ import numpy as np
 from heed.core.errors import DataError
 from heed.core.progress import message
 from heed.data.validation import VALID, read_valid
-from heed.evaluation.evaluation import INTERVALS, Evaluation
+from heed.evaluation.evaluation import INTERVALS, Evaluation, with_clean_scores
 from heed.evaluation.leakage import check_leakage
 from heed.evaluation.test_set import HeldOut
 from heed.metrics import METRICS
@@ -73,7 +73,7 @@ def evaluate_table(predictor: Any, path: Path, errors: Errors) -> Evaluation:
     run = predictor.run
     valid = [(seen_text(each),) for each in valid_questions(run)] if run.files.has(VALID) else []
     leakage = check_leakage(run, [(seen_text(each),) for each in questions], valid)
-    return evaluate_questions(predictor, questions, path.name, leakage=leakage)
+    return with_clean_scores([evaluate_questions(predictor, questions, path.name, leakage=leakage)])[0]
 
 
 def valid_questions(run: Any) -> list[Question]:

@@ -10,7 +10,7 @@ from heed.core.progress import message
 from heed.data.validation import read_valid
 from heed.decoding.hypothesis import Hypothesis
 from heed.evaluation.evaluation import INTERVALS
-from heed.evaluation.outputs import System, evaluate_outputs, ranked, samples
+from heed.evaluation.outputs import System, composed, evaluate_outputs, ranked, samples
 from heed.evaluation.test_set import HeldOut
 from heed.metrics import score_likelihoods, sentence_scores
 from heed.report.validation import measured
@@ -31,7 +31,8 @@ def analyse(run: Run, quiet: bool) -> dict[str, Any]:
     if run.predictor.can("score"):
         likelihoods = likelihood(run.predictor.translator, test.references, test.sources)
         scores.append(score_likelihoods(likelihoods, INTERVALS)["perplexity"])
-    chrf = sentence_scores("chrf", outputs, test.references, language=language, tokenised=tokenised)
+    written, references = (list(map(composed, texts)) for texts in (outputs, test.references))
+    chrf = sentence_scores("chrf", written, references, language=language, tokenised=tokenised)
     return {
         **measured(evaluation),
         "scores": [score.to_json() for score in scores],
