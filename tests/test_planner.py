@@ -11,7 +11,7 @@ from toy import prepared, tiny_keys, with_weights, write_pairs
 from toy_language import language_run
 
 from heed import planner
-from heed.core.config import Document, read_toml
+from heed.core.config import Document, read_toml, to_toml
 from heed.core.errors import MissingInputError, UsageError
 from heed.execute import prepare_run
 from heed.planner import Plan, Planner, TrainOptions, estimate_training
@@ -53,6 +53,7 @@ def test_a_fine_tuned_language_model_inherits_how_text_is_read(
         assert getattr(ours.data, name) == getattr(theirs.data, name)
         assert plan.reasons[f"data.{name}"] == "as in --init"
     assert (ours.training.context, ours.training.num_streams) == (9, 3)
+    assert to_toml(ours, plan.reasons).count("# as in --init") > 10, "no reason for a setting that is not written"
     epoch = plan.stats.num_rows * (plan.stats.characters_per_row + 1) / (3 * 9)
     assert ours.training.eval_every == round(epoch), "it goes by what is read at once"
 

@@ -139,6 +139,18 @@ def test_every_key_of_a_recipe_is_documented() -> None:
     assert not [field.key for task in TASKS for field in keys(recipe_type(task)) if not field.docstring]
 
 
+def test_a_table_of_another_task_is_refused_unless_it_changes_nothing() -> None:
+    text = (
+        b'task = "language-model"\nmodel.kind = "gpt"\ntraining.stop_metric = "perplexity"\n[data]\ntext = "a.txt"\n'
+        b"[data.filter]\nmax_characters = 100\n"
+    )
+    with pytest.raises(UsageError, match=r"data\.filter is not read for task 'language-model'"):
+        build_recipe(parse_toml(text, "recipe.toml"))
+    as_default = text.replace(b"= 100", b"= 5000")
+    assert build_recipe(parse_toml(as_default, "recipe.toml")).data.text == "a.txt"
+    assert build_recipe(parse_toml(b"format = 1\n" + text, "run/recipe.toml")).data.text == "a.txt", "an old run"
+
+
 def test_a_key_of_another_task_is_refused_with_its_line() -> None:
     document = parse_toml(b'task = "translation"\n[data]\ntext = "a.txt"\n', "recipe.toml")
     with pytest.raises(UsageError, match=r"^recipe\.toml:3: data\.text is not read for task 'translation': leave it"):

@@ -9,6 +9,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 from toy import trained, without_shape_checks
+from toy_language import language_run
 
 from heed.core.errors import DataError, MissingInputError, UsageError
 from heed.core.run_files import RunFiles
@@ -62,6 +63,12 @@ def test_a_run_without_weights_is_refused(copy: Path) -> None:
         MissingInputError, match=r"has no model\.safetensors: its training ended before the first validation"
     ):
         _ = Run(copy).model
+
+
+def test_a_count_that_was_interrupted_is_to_be_made_again(tmp_path: Path) -> None:
+    run = language_run(tmp_path, "counted", "bigram", train=False)
+    with pytest.raises(MissingInputError, match="before everything was counted. Train it again with --overwrite"):
+        run.require_weights()
 
 
 @pytest.mark.parametrize("content", [b"", b"\x80\x04\x95 a pickle", b"\xff" * 100], ids=["empty", "pickle", "noise"])

@@ -108,6 +108,8 @@ def evaluate(
         raise UsageError("name at least one run.")
     loaded = [load(folder, device) for folder in folders]
     if text is not None:
+        if src is not None or ref is not None:
+            raise UsageError("pass src and ref, or text, not both.")
         for predictor in loaded:
             predictor.require_text("text=")
         test = read_monolingual(text)

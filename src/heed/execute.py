@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from heed.core.config import to_toml
 from heed.core.errors import DataError, UsageError
-from heed.core.files import empty_folder, is_claimed, is_debris, storage_errors
+from heed.core.files import empty_folder, is_claimed, is_debris, sole_writer, storage_errors
 from heed.core.progress import message, warn
 from heed.core.run_files import RunFiles
 from heed.core.toml import MAX_BYTES, parse_toml
@@ -49,7 +49,7 @@ from heed.transfer import Transfer
 def check_folder(options: TrainOptions, needed: Sequence[Path] = ()) -> None:
     """Raise UsageError if the run folder is in use and may not be overwritten.
 
-    `needed`: runs that the training needs besides those of the options.
+    `needed`: files, and runs besides those of the options, that the training needs.
     """
     out = options.out
     if out.exists() and not out.is_dir():
@@ -62,9 +62,9 @@ def check_folder(options: TrainOptions, needed: Sequence[Path] = ()) -> None:
         raise UsageError(f"{out} is not empty and is not a run folder, so nothing was removed.")
     if is_claimed(out):
         raise UsageError(f"another process is training in {out}. Stop it first.")
-    for run in (*needed, options.init, options.init_backward, options.tokenizer_of):
-        if run is not None and run.resolve().is_relative_to(out.resolve()):
-            raise UsageError(f"{run} would be removed, which this training needs. Name another --out.")
+    for path in (*needed, options.init, options.init_backward, options.tokenizer_of):
+        if path is not None and path.resolve().is_relative_to(out.resolve()):
+            raise UsageError(f"{path} would be removed, which this training needs. Name another --out.")
 
 
 def is_complete(out: Path) -> bool:
@@ -86,7 +86,8 @@ def execute(plan: Plan, options: TrainOptions, ranks: Ranks = ALONE) -> Outcome:
     check_diagnosis(plan.diagnosis, options.force)
     if plan.recipe.data.holds_out:
         require_enough(plan.diagnosis.num_pairs, plan.recipe.data.num_held_out)
-    check_folder(options)
+    data = plan.recipe.data
+    check_folder(options, [Path(data.resolve(path)) for path in data.paths])
     init = Run(options.init) if options.init else None
     reused, transfer = tokenizer_of(options, init), transfer_of(options, init)
     with _nothing_left_by_failures(options.out):
@@ -102,16 +103,22 @@ def execute(plan: Plan, options: TrainOptions, ranks: Ranks = ALONE) -> Outcome:
 
 @contextmanager
 def _nothing_left_by_failures(folder: Path) -> Iterator[None]:
-    """Remove what a failed preparation made in a run folder, so that the same command can be given again."""
+    """Prepare a run folder as its sole writer, and remove what a failed preparation made in it.
+
+    The same command can then be given again.
+    """
     is_new = not folder.exists()
-    try:
-        yield
-    except BaseException:
-        with suppress(OSError):
-            empty_folder(folder, last=RECIPE)
-            if is_new:
-                folder.rmdir()
-        raise
+    with storage_errors("write the run", path=folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    with sole_writer(folder, "preparing a training in"):
+        try:
+            yield
+        except BaseException:
+            with suppress(OSError):
+                empty_folder(folder, last=RECIPE)
+                if is_new:
+                    folder.rmdir()
+            raise
 
 
 def follow(options: TrainOptions, ranks: Ranks) -> Outcome:
@@ -183,7 +190,8 @@ def _learn(run: Run, model: GenerativeModel, checkpoint: Checkpoint | None, quie
     task = run.task()
     quiet = quiet or not ranks.is_first
     if model.count_based:
-        outcome = _count(run, model, task, quiet) if ranks.is_first else Outcome("counted", Progress(step=1))
+        with sole_writer(run.folder) if ranks.is_first else nullcontext():
+            outcome = _count(run, model, task, quiet) if ranks.is_first else Outcome("counted", Progress(step=1))
     else:
         message(f"model: {sum(parameter.numel() for parameter in model.parameters()):,} parameters", quiet)
         recipe = run.recipe
@@ -228,13 +236,13 @@ def resume(
     folder = options.out
     run = Run(folder, choose_device(options.device))
     run.require_prepared()
+    if run.blank_model.count_based:
+        raise UsageError(f"{folder} is count-based and cannot be resumed. Train it again with --overwrite.")
     if limits:
         if ranks.is_first:
             _change_limits(run, limits)
         ranks.wait()
         run = Run(folder, choose_device(options.device))
-    if run.blank_model.count_based:
-        raise UsageError(f"{folder} is count-based and cannot be resumed. Train it again with --overwrite.")
     run.require_resumable()
     checkpoint = newest_checkpoint(folder / "checkpoints", strict, run.shapes)
     if ranks.is_first:

@@ -188,6 +188,11 @@ class Planner:
             choices = self.transfer.choices(task_type(task), stats, machine, given)
         elif self.init is None:
             choices = task_type(task).defaults(stats, machine, given)
+        elif self.init.recipe.task != task:
+            raise UsageError(
+                f"--init {self.init.folder} is a run of the task {self.init.recipe.task}, and this training is of "
+                f"{task}. Begin with a part of its weights: --init-parts encoder or --init-parts embeddings."
+            )
         else:
             choices = fine_tuned(task_type(task), stats, machine, self.init.recipe.model_dump(), given)
         reasons = {**choices.reasons, **dict.fromkeys(kept, f"as in {flag}")}
@@ -248,6 +253,7 @@ def _inherited(task: type[Task], trained: Mapping[str, Any], given: Mapping[str,
     keys.remove("tokenizer.vocab_size")
     keys += ["data.normaliser", *task.inherited_keys(given)]
     values = {key: trained[table][name] for key in keys for table, name in [key.split(".")]}
+    values = {key: value for key, value in values.items() if value is not None}
     return {**values, **_inherited_rate(trained, given)}
 
 

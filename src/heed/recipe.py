@@ -202,12 +202,19 @@ def _without_other_tasks(
 def _refuse_foreign(
     task: str, values: Mapping[str, object], foreign: Mapping[str, object], document: Document | None = None
 ) -> None:
-    """Raise UsageError if a key of another task is set. Tables of options have always been ignored.
+    """Raise UsageError if a key of another task is set to another value than its default.
 
     `document`: where the values are from, if not from the command line.
     """
     for name, value in values.items():
-        if name in foreign and value != foreign[name] and not isinstance(value, dict):
+        if name not in foreign:
+            continue
+        default = foreign[name]
+        if isinstance(value, dict) and isinstance(default, dict):
+            is_set = any(default.get(key) != each for key, each in value.items())
+        else:
+            is_set = value != default
+        if is_set:
             place = f"{document.name}:{document.line_of(('data', name))}: " if document and document.name else ""
             raise UsageError(f"{place}data.{name} is not read for task {task!r}: leave it out.")
 

@@ -131,9 +131,11 @@ class Run:
         """Raise MissingInputError or DataError unless the header of model.safetensors fits this run."""
         path = self.folder / WEIGHTS
         if not self.files.has(WEIGHTS):
+            ended = f"{self.folder} has no {WEIGHTS}: its training ended before"
             raise MissingInputError(
-                f"{self.folder} has no {WEIGHTS}: its training ended before the first validation. Continue it with: "
-                f"heed train --resume {self.folder}"
+                f"{ended} everything was counted. Train it again with --overwrite."
+                if self.blank_model.count_based
+                else f"{ended} the first validation. Continue it with: heed train --resume {self.folder}"
             )
         header = read_header(path)
         for key, digest in vocabulary_digests(self.tokenizers).items():

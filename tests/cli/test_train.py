@@ -16,8 +16,10 @@ import zstandard
 from command import Result, call
 from toy import TINY, events, flags, pairs, unchecked_shapes, write_lines, write_pairs
 
+from heed import execute
 from heed.cli.train import split_words
-from heed.core.errors import UsageError
+from heed.core.errors import DataError, UsageError
+from heed.core.files import is_claimed
 from heed.data.validation import read_valid
 from heed.run import Run
 
@@ -201,6 +203,30 @@ def test_overwrite_keeps_the_old_run_when_the_new_one_cannot_start(run: Path) ->
     ):
         assert train(*FILES, "--overwrite", *wrong).code == code
         assert (run / "model.safetensors").exists()
+
+
+def test_no_other_process_may_write_while_a_run_is_prepared(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def prepare(plan: Any, folder: Path, *rest: Any) -> None:
+        raise DataError("claimed" if is_claimed(folder) else "free")
+
+    monkeypatch.setattr(execute, "prepare_run", prepare)
+    result = train(*FILES)
+    assert result.code == 65 and "error: claimed" in result.err
+    assert not (corpus / "run").exists()
+
+
+def test_overwrite_keeps_the_data_that_the_training_reads(run: Path) -> None:
+    for name in ("train.aa", "train.bb"):
+        shutil.copy(name, run / name)
+    refused = train("--src", "run/train.aa", "--tgt", "run/train.bb", "--overwrite")
+    assert refused.code == 2 and "run/train.aa would be removed, which this training needs" in refused.err
+    assert (run / "train.aa").exists() and (run / "model.safetensors").exists()
+
+
+def test_a_run_of_another_task_gives_a_part_of_its_weights(finished: Path, corpus: Path) -> None:
+    result = call("train", "--task", "language-model", "--text", "train.aa", "--init", finished, "--out", "lm")
+    assert result.code == 2 and "Traceback" not in result.err
+    assert "is a run of the task translation" in result.err and "--init-parts encoder" in result.err
 
 
 def test_fine_tuning_starts_from_the_weights_and_tokenizer_of_a_run(corpus: Path, finished: Path) -> None:

@@ -6,6 +6,7 @@ import tomllib
 from pathlib import Path
 from typing import Annotated, Literal, final
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -313,6 +314,12 @@ def test_values_given_in_python_are_checked_like_those_of_a_document() -> None:
         "Recipe: seed: expected a whole number, got '8'",
         "Recipe: unknown key 'modle'. Did you mean 'model'?",
     ]
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    overrides = {"model.num_heads": np.int64(4), "model.dropout": np.float32(0.5)}
+    model = build(Recipe, Document({"seed": 1}), {"model.kind": "transformer", **overrides}).model
+    assert model.model_dump() == {"kind": "transformer", "num_heads": 4, "dropout": 0.5, "norm": "post"}
 
 
 def test_a_field_that_may_be_none_must_be_none_by_default() -> None:

@@ -235,7 +235,7 @@ def test_a_folder_that_does_not_exist_is_a_storage_error(tmp_path: Path) -> None
     target = tmp_path / "none" / "model"
     with (
         pytest.raises(
-            StorageError, match=r"cannot write it: the folder does not exist at .*none.* Choose another --out"
+            StorageError, match=r"cannot write it: the folder does not exist at .*none/model\. Choose another --out"
         ),
         storage_errors("write it"),
         atomic_write(target),

@@ -103,6 +103,15 @@ def test_an_epoch_has_each_word_once_and_long_lines_in_pieces() -> None:
     assert [pieces.tolist() for _, pieces in each._planned(1)] != [pieces.tolist() for pieces in items]
 
 
+def test_the_pieces_of_a_long_line_have_windows_of_their_own() -> None:
+    ids = np.arange(3 * MAX_PIECE)
+    offsets = np.array([0, len(ids)])
+    each = WordWindowLoader(ids, offsets, sampler([1] * len(ids), window=1), words_per_batch=len(ids), seed=5)
+    for _, batch in islice(each.batches_from(), 4):
+        assert set(batch.rows.tolist()) == {0}
+        assert all(abs(word - near) == 1 for [word], around in predicted(batch) for near in around)
+
+
 def test_resuming_gives_the_same_batches_and_ranks_share_them() -> None:
     def key(batch: Any) -> list[Any]:
         return [batch.targets.columns.tolist(), batch.targets.places.tolist(), batch.rows.tolist()]

@@ -87,6 +87,14 @@ def test_columns_have_the_names_of_the_first_line_of_conll_u_plus(tmp_path: Path
 
 def test_a_first_column_of_numbers_is_not_the_tokens(tmp_path: Path) -> None:
     assert read(tmp_path, "1 EU NNP\n2 rejects VBZ\n") == [["EU/NNP", "rejects/VBZ"]]
+    short = "1 Hello UH\n2 . PU\n\n1 Yes UH\n\n1 The DT\n2 dog NN\n3 . PU\n"
+    assert read(tmp_path, short) == [["Hello/UH", "./PU"], ["Yes/UH"], ["The/DT", "dog/NN", "./PU"]]
+
+
+@pytest.mark.parametrize("numbers", [("1", "1", "1"), ("1", "2", "4"), ("2", "3", "4"), ("1", "2", "x")])
+def test_a_first_column_that_does_not_count_is_the_tokens(numbers: tuple[str, ...], tmp_path: Path) -> None:
+    rows = "".join(f"{number} a NN\n" for number in numbers)
+    assert read(tmp_path, rows) == [[f"{number}/NN" for number in numbers]]
 
 
 def test_each_marked_token_gives_a_sentence_with_its_own_spans(tmp_path: Path) -> None:

@@ -59,6 +59,14 @@ def test_records_have_columns_too(tmp_path: Path) -> None:
     assert [(row.labels, row.is_list) for row in rows] == [(("x", "y"), True), ((), True), (("3",), False)]
 
 
+def test_a_record_may_lack_what_others_have(tmp_path: Path) -> None:
+    path = tmp_path / "t.jsonl"
+    records = [{"text": "a b"}, {"label": "x", "text": "c"}, {"text": "d", "label": "y"}]
+    path.write_text("\n".join(map(json.dumps, records)))
+    rows = list(open_labelled(LabelledTable(path)).rows)
+    assert [(row.texts, row.labels) for row in rows] == [(("a b",), ()), (("c",), ("x",)), (("d",), ("y",))]
+
+
 def test_labels_in_lists_have_whole_characters(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
     path.write_text(json.dumps({"text": "a b", "label": ["x", "\ud800"]}))

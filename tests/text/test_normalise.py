@@ -31,6 +31,7 @@ def test_clean_text_stays_as_it_is(line: str) -> None:
         ({}, "u\u0308ber", "über"),
         ({"form": "none"}, "u\u0308ber", "u\u0308ber"),
         ({"form": "nfkc"}, "ﬁn Ａ１ ½", "fin A1 1⁄2"),
+        ({"form": "nfkc", "lowercase": True}, "Apple™ ℃ ℕ ﬁ", "appletm °c n fi"),
         ({}, "a\x00b\x07c\x7fd\x9fe", "abcde"),
         ({}, "a\rb\nc\x85d\x0be", "a b c d e"),
         ({}, "\ufeffa\ufeffb", "ab"),
@@ -48,11 +49,14 @@ def test_each_setting_has_its_effect(options: dict[str, Any], line: str, expecte
     form=st.sampled_from(["none", "nfc", "nfkc"]),
     strip_control=st.booleans(),
     collapse_spaces=st.booleans(),
+    lowercase=st.booleans(),
 )
 def test_normalising_twice_is_normalising_once(
-    line: str, form: Any, strip_control: bool, collapse_spaces: bool
+    line: str, form: Any, strip_control: bool, collapse_spaces: bool, lowercase: bool
 ) -> None:
-    normaliser = Normaliser(form=form, strip_control=strip_control, collapse_spaces=collapse_spaces)
+    normaliser = Normaliser(
+        form=form, strip_control=strip_control, collapse_spaces=collapse_spaces, lowercase=lowercase
+    )
     once = normaliser.apply(line)
     assert normaliser.apply(once) == once
     if form != "none":

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from heed.core.errors import DataError, HeedError, UsageError
+from heed.text.archives import MAX_LINE_BYTES
 from heed.text.readers import CorpusFiles, read_pairs, with_languages_of
 from heed.text.readers.tables import one_line, sniff_delimiter
 
@@ -244,8 +245,13 @@ def test_ambiguous_columns_are_refused(data: str, options: Any, expected: str) -
 
 
 def test_an_endless_field_is_refused_before_it_fills_the_memory() -> None:
-    refusal = message('a,b\n"c,d\n' + "e,f\n" * 100_000)
-    assert refusal.startswith("x.csv:2: not CSV (a field of more than 131,072 characters).")
+    refusal = message('a,b\n"c,d\n' + ("e" * 999 + ",f\n") * (MAX_LINE_BYTES // 1000))
+    assert refusal.startswith("x.csv:2: a quote that is opened here is not closed within 16 MB.")
+
+
+def test_a_document_may_be_a_cell() -> None:
+    text = "word, " * 30_000
+    assert pairs_of(f'"{text}",b\n') == [(text, "b")]
 
 
 def test_tsv_may_have_headings_and_is_never_quoted() -> None:

@@ -152,8 +152,10 @@ def _validated(schema: type[C], values: object) -> C:
 
 
 def _plain(value: object) -> object:
-    """What JSON holds in place of another object."""
-    return value.model_dump(mode="json") if isinstance(value, BaseModel) else str(value)
+    """What JSON holds in place of another object; NumPy's numbers count as Python's."""
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="json")
+    return value.item() if getattr(value, "ndim", None) == 0 else str(value)  # type: ignore[attr-defined]
 
 
 def build(schema: type[C], document: Document, overrides: Mapping[str, object] = {}) -> C:

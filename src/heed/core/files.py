@@ -227,8 +227,10 @@ def _flush_folder(folder: Path) -> None:
 
 
 def _name_file(error: BaseException, path: Path) -> None:
-    """Add the file name to the error of a failed write, which lacks it."""
-    if isinstance(error, OSError) and error.errno in _REASONS and error.filename is None:
+    """Add the file name to the error of a failed write, which lacks it or has that of the unfinished file."""
+    if not isinstance(error, OSError) or error.errno not in _REASONS:
+        return
+    if error.filename is None or is_debris(Path(os.fsdecode(error.filename))):
         error.filename = str(path)
 
 

@@ -123,13 +123,19 @@ class WindowSampler:
             frequency = np.maximum(counts, 1) / counts.sum()
             self.kept_share = np.asarray(np.sqrt(options.subsample / frequency).clip(max=1.0), dtype=np.float64)
 
-    def batch(self, ids: Ints, lines: Ints, random: Philox, subsample: bool = True) -> WindowBatch:
-        """The examples of the words `ids` of the `lines`, in which each word that has another in its window is one."""
+    def batch(
+        self, ids: Ints, lines: Ints, random: Philox, subsample: bool = True, pieces: Ints | None = None
+    ) -> WindowBatch:
+        """The examples of the words `ids` of the `lines`, in which each word that has another in its window is one.
+
+        `pieces`: for each word, that of the line within which its window ends (default: the line).
+        """
+        pieces = lines if pieces is None else pieces
         kept = self.is_word[ids]
         if subsample:
             kept &= _uniform(random, len(ids)) < self.kept_share[ids]
         ids, lines = ids[kept], lines[kept]
-        contexts, in_window = self._windows(lines, random)
+        contexts, in_window = self._windows(pieces[kept], random)
         has_context = in_window.any(axis=1)
         ids_around, sizes = ids[contexts[in_window]], in_window.sum(axis=1)[has_context]
         ends = np.concatenate([[0], np.cumsum(sizes)])
@@ -144,7 +150,7 @@ class WindowSampler:
         return WindowBatch(bags, targets, torch.from_numpy(lines[has_context]), num_targets)
 
     def _windows(self, lines: Ints, random: Philox) -> tuple[Ints, NDArray[np.bool_]]:
-        """The places around each word [n, 2 window], and whether each is in its window and line."""
+        """The places around each word [n, 2 window], and whether each is in its window, and in the same of `lines`."""
         window, n = self.options.window, len(lines)
         reach = 1 + ((random.random_raw(n) >> np.uint64(32)) * np.uint64(window) >> np.uint64(32)).astype(np.int64)
         offsets = np.array([*range(-window, 0), *range(1, window + 1)])
@@ -221,7 +227,8 @@ class WordWindowLoader:
         before = np.concatenate([[0], np.cumsum(lengths)[:-1]])
         places = np.arange(lengths.sum()) + np.repeat(begins - before, lengths)
         ids, lines = self.ids[places].astype(np.int64), np.repeat(self.lines[pieces], lengths)
-        return turn.after, self.sampler.batch(ids, lines, batch_random(self.seed, turn.epoch, number))
+        random, within = batch_random(self.seed, turn.epoch, number), np.repeat(pieces, lengths)
+        return turn.after, self.sampler.batch(ids, lines, random, pieces=within)
 
 
 def _pieces(offsets: Ints) -> tuple[Ints, Ints, Ints]:

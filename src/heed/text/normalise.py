@@ -34,7 +34,8 @@ class Normaliser(Config):
         """The normalised line; normalising it again changes nothing."""
         if self.strip_control and not line.isprintable():
             line = line.translate(_WITHOUT_CONTROL)
-        line = line.lower() if self.lowercase else line
+        if self.lowercase:
+            line = unicodedata.normalize("NFKC", line).lower() if self.form == "nfkc" else line.lower()
         if self.form == "nfc":
             line = unicodedata.normalize("NFC", line)
         elif self.form == "nfkc":

@@ -75,9 +75,9 @@ def _shortened(piece: Piece, max_characters: int) -> Iterator[Piece]:
     while piece.is_sentence and len(text) - start > max_characters:
         end = text.rfind(" ", start + max_characters // 2, start + max_characters)
         stop = end = end if end > 0 else start + max_characters
-        while text[end - 1] == " ":
+        while text[end - 1].isspace():
             end -= 1
-        while text[stop] == " ":
+        while text[stop].isspace():
             stop += 1
         yield Piece(text[start:end], is_sentence=True)
         if end < stop:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import chain, islice, pairwise
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -133,9 +133,12 @@ def _names(beginning: Sequence[str]) -> tuple[str, ...]:
 
 
 def _counts(rows: Sequence[str], has_tabs: bool) -> bool:
-    """Whether the first column numbers the tokens of a sentence."""
-    numbers = [_fields(row, has_tabs)[0] for row in rows[:3]]
-    return len(numbers) > 1 and numbers in ([*map(str, range(len(numbers)))], [*map(str, range(1, len(numbers) + 1))])
+    """Whether the first column numbers the tokens of each sentence, from 0 or 1."""
+    column = [_fields(row, has_tabs)[0] for row in rows]
+    if column[0] not in ("0", "1") or not all(map(str.isdecimal, column)):
+        return False
+    steps = [(int(number) - int(before), number) for before, number in pairwise(column)]
+    return any(step == 1 for step, _ in steps) and all(step == 1 or number == column[0] for step, number in steps)
 
 
 def _place(column: Column, names: Sequence[str], number: int, name: str) -> int | None:

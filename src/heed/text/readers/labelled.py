@@ -115,11 +115,11 @@ def _cells(
     records = jsonl_records(table.path, errors) if files.record_format == "jsonl" else parquet_records(table.path)
     if files.record_format == "tmx":
         raise DataError(f"{shown_name(table.path)}: a translation memory has no labels; give a table.")
-    first = next(records, None)
-    if first is None:
+    sample = list(islice(records, SAMPLE_ROWS))
+    if not sample:
         return None, iter(())
-    names = list(first[1])
-    return names, ((number, [record.get(name) for name in names]) for number, record in chain([first], records))
+    names = list(dict.fromkeys(name for _, record in sample for name in record))
+    return names, ((number, [record.get(name) for name in names]) for number, record in chain(sample, records))
 
 
 def _row(table: LabelledTable, choice: Choice, number: int, cells: Cells, name: str) -> LabelledRow:

@@ -18,7 +18,8 @@ from itertools import chain, islice
 from pathlib import Path
 
 from heed.core.errors import DataError, UsageError
-from heed.text.archives import raw_lines, require_line, shown_name
+from heed.core.files import format_bytes
+from heed.text.archives import MAX_LINE_BYTES, raw_lines, require_line, shown_name
 from heed.text.language.codes import code_of
 from heed.text.readers.columns import Columns, find_columns, listed
 from heed.text.readers.corpus import CorpusFiles, Pair
@@ -195,6 +196,7 @@ def _decoded(path: str | Path, errors: Errors) -> Iterator[str]:
 def _csv_records(lines: Iterable[str], delimiter: str, name: str, num_skipped: int) -> Iterator[Record]:
     """The rows of these lines, which follow `num_skipped` other lines of the file."""
     own: list[str] = []
+    csv.field_size_limit(max(MAX_LINE_BYTES, csv.field_size_limit()))  # of all readers of this process
     reader = csv.reader(_kept(lines, own, name, num_skipped), delimiter=delimiter, strict=True)
     width = 0
     while True:
@@ -204,9 +206,7 @@ def _csv_records(lines: Iterable[str], delimiter: str, name: str, num_skipped: i
             row = next(reader, None)
         except csv.Error as error:
             advice = "Quote fields that contain a delimiter or a line break, and double any quote inside quotes."
-            is_endless = "field limit" in str(error)
-            what = f"a field of more than {csv.field_size_limit():,} characters" if is_endless else f"{error}"
-            raise DataError(f"{name}:{number}: not CSV ({what}). {advice}") from error
+            raise DataError(f"{name}:{number}: not CSV ({error}). {advice}") from error
         if row is None:
             return
         width = width or len(row)
@@ -224,6 +224,11 @@ def _kept(lines: Iterable[str], own: list[str], name: str, num_skipped: int) -> 
     size = 0
     for number, line in enumerate(lines, start=num_skipped + 1):
         size = len(line) + (size if own else 0)
+        if own and size > MAX_LINE_BYTES:
+            raise DataError(
+                f"{name}:{number - len(own)}: a quote that is opened here is not closed within "
+                f"{format_bytes(MAX_LINE_BYTES)}. Close it, and double any quote inside quotes."
+            )
         require_line(size, name, number)
         own.append(line)
         yield line
