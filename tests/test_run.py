@@ -67,7 +67,7 @@ def test_a_run_without_weights_is_refused(copy: Path) -> None:
 
 def test_a_count_that_was_interrupted_is_to_be_made_again(tmp_path: Path) -> None:
     run = language_run(tmp_path, "counted", "bigram", train=False)
-    with pytest.raises(MissingInputError, match="before everything was counted. Train it again with --overwrite"):
+    with pytest.raises(MissingInputError, match=r"before everything was counted\. Train it again with --overwrite"):
         run.require_weights()
 
 
