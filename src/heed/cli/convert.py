@@ -28,7 +28,7 @@ def export(
 ) -> None:
     """Write a model in the format of another program.
 
-    `heed import` reads it back.
+    `heed import` reads GPT-2, BERT, Marian, ARPA, word vectors and phrase tables back.
 
     Examples:
 

@@ -48,7 +48,7 @@ def improve(
 
     RUN translates its training sources and text in the source language; a reverse model translates the training targets
     and text in the target language. A candidate with the recipe of RUN learns from the real and the synthetic pairs. It
-    is kept if its BLEU on the validation data is significantly higher. Then the next round starts from it.
+    is kept if its BLEU on the validation data is significantly higher. It then translates for the next round.
 
     All files are in the folder OUT.improve; after an interruption, the same command continues. The exit code is 0 if
     OUT is better than RUN, and 3 if nothing improved RUN: then there is no OUT. A phrase-based RUN needs text in the
