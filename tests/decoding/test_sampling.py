@@ -161,6 +161,12 @@ def test_rounding_of_probabilities_rarely_changes_a_draw(choices: dict[str, floa
     assert (pick(log_probs, streams, 0) != pick(noisy, streams, 0)).sum() < len(log_probs) / 30
 
 
+def test_at_the_lowest_temperature_the_likeliest_token_is_drawn() -> None:
+    log_probs = torch.randn(3, 50, generator=torch.Generator().manual_seed(1)).log_softmax(-1)
+    drawn = RandomDraw(1, temperature=1e-39)(log_probs, [0, 1, 2], 0)
+    assert drawn.tolist() == log_probs.argmax(-1).tolist()
+
+
 def test_the_largest_random_number_does_not_draw_a_forbidden_token(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(RandomDraw, "uniform", lambda *_: 1 - 2**-53)
     log_probs = torch.tensor([[0.3, 0.3, 0.3, 0.0]]).log()

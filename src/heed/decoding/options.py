@@ -33,7 +33,7 @@ class SearchOptions(Config):
     """λ of diverse beam search: the penalty on tokens that other n-best groups use (0: plain beam search)."""
     sample: bool = False
     """Sample from the model instead of beam search."""
-    temperature: float = Field(default=1.0, ge=1e-30, le=100)
+    temperature: float = Field(default=1.0, gt=0, le=100)
     """Sampling: below 1 sharpens the distribution, above 1 flattens it."""
     top_k: int = Field(default=0, ge=0)
     """Sampling: only the k most likely tokens (0: all)."""

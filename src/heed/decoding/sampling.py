@@ -22,6 +22,8 @@ from heed.nn.dropout_keys import mix_int
 from heed.text.vocabulary import EOS_ID
 
 _NEVER = float("-inf")
+LEAST_TEMPERATURE = 1e-30
+"""Below it, log-probabilities would be divided into -inf; the likeliest token has all of the mass long before."""
 FIRST_SORTED = 256
 """Number of tokens sorted at first; more are sorted if they do not reach top-p."""
 GROUP_SIZE = 64
@@ -58,7 +60,7 @@ class RandomDraw:
         would swap with the last bit of either, which depends on the batch, and change draws after them. Only as many
         tokens are sorted as are needed to determine which ones are left.
         """
-        scaled = log_probs / self.temperature
+        scaled = log_probs / max(self.temperature, LEAST_TEMPERATURE)
         draws = torch.tensor([self.uniform(stream, step) for stream in streams], dtype=torch.float64)[:, None]
         draws = draws.to(scaled.device)
         if not self.top_k and self.top_p >= 1.0:
