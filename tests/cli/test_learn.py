@@ -19,6 +19,7 @@ from heed.run import RECIPE, Run
 from heed.tasks.translation import corrections
 from heed.tasks.translation.corrections import Decision, Lesson, split
 from heed.tasks.translation.data import PartConfig
+from heed.text.normalise import Normaliser
 
 CORRECTIONS = pairs(200, seed=5, longest=7)
 
@@ -47,12 +48,15 @@ def test_a_model_that_is_not_better_does_not_replace_the_old_one(translator: Pat
     judged = {src for src, _ in split(CORRECTIONS).judged_by}
     assert judged and judged.isdisjoint(learned | replayed | set(lines(lesson, "valid.src")))
     assert "a source that nobody approved" not in learned
-    old = {src for src, _ in read_valid(translator)} - judged
-    assert old <= set(lines(lesson, "valid.src"))
+    old = {src for src, _ in read_valid(translator)} - judged - learned
+    assert old and old <= set(lines(lesson, "valid.src"))
     assert replayed <= set(lines(Path(Run(translator).recipe.data.src).parent, "train.aa"))
 
 
 def test_a_share_of_the_pairs_is_refused_since_corrections_would_be_left_out(translator: Path, tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    refused = learn(translator, tmp_path / "other", "--data.parts=[]")
+    assert refused.code == 2 and "heed learn chooses data.parts itself" in refused.err
     result = learn(translator, tmp_path, "--data.share=0.5")
     assert result.code == 2
     assert "data.share = 0.5 would leave out corrections, too" in result.err
@@ -129,6 +133,37 @@ def test_corrections_are_a_quarter_of_an_epoch_and_old_pairs_are_drawn_without_t
     monkeypatch.setattr(corrections, "old_pairs", lambda *_: reversed(old))
     lesson.write(tmp_path / "b", data, translator, seed=1)
     assert lines(tmp_path / "b", "replay.src") == replayed
+
+
+def test_what_is_learned_does_not_choose_the_weights_nor_decide(translator: Path, tmp_path: Path) -> None:
+    data, old = Run(translator).recipe.data, list(read_valid(translator))
+    lesson = split([*CORRECTIONS, *old])
+    learned = {src for src, _ in lesson.learned}
+    assert learned & {src for src, _ in old}
+    table = lesson.write(tmp_path / "a", data.model_copy(update={"max_valid": 1}), translator, seed=1)
+    valid = lines(tmp_path / "a", "valid.src")
+    assert learned.isdisjoint(valid) and {src for src, _ in lesson.chosen_by} <= set(valid)
+    assert (table["max_valid"], table["repeat"]) == (len(valid), 1), "all of them are read"
+    assert learned.isdisjoint(src for src, _ in lesson.not_learned(old))
+
+
+def test_the_training_data_of_the_run_is_not_overwritten(translator: Path, tmp_path: Path) -> None:
+    run = Run(translator)
+    lesson = split(CORRECTIONS)
+    table = lesson.write(tmp_path / "new.lesson", run.recipe.data, translator, seed=1)
+    trained = run.recipe.data.model_copy(update={"src": table["src"], "tgt": table["tgt"]})
+    before = lines(tmp_path / "new.lesson", "replay.src")
+    with pytest.raises(UsageError, match=r"new\.lesson has training data of the run"):
+        lesson.write(tmp_path / "new.lesson", trained, translator, seed=2)
+    assert lines(tmp_path / "new.lesson", "replay.src") == before
+
+
+def test_corrections_are_normalised_like_the_pairs(translator: Path) -> None:
+    run = Run(translator)
+    data = run.recipe.data.model_copy(update={"normaliser": Normaliser(lowercase=True)})
+    vars(run)["recipe"] = run.recipe.model_copy(update={"data": data})
+    lesson = run.predictor.lesson([(src.upper(), tgt.upper()) for src, tgt in CORRECTIONS])
+    assert lesson == split([(src.lower(), tgt.lower()) for src, tgt in CORRECTIONS])
 
 
 @pytest.mark.parametrize("tag", ["", "2bb"])

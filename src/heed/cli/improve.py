@@ -62,6 +62,7 @@ def improve(
     """
     if distributed().world_size > 1:
         raise UsageError("heed improve runs in one process: start it without torchrun.")
+    out = out if out.name.strip(".") else out.resolve()  # "." and ".." are not names
     minutes = parse_minutes(max_time) if max_time else None
     compute = Compute(threads=threads, device=device)
 

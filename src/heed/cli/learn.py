@@ -22,6 +22,11 @@ NOT_BETTER = 3
 """Exit code if the old model stays."""
 EPOCHS = 5
 MEASURED = ("bleu", "chrf")
+OWN = {
+    f"data.{name}"
+    for name in ("src", "tgt", "pairs", "valid_src", "valid_tgt", "valid_pairs", "parts", "repeat", "max_valid")
+}
+"""Keys of the files of the lesson."""
 
 
 def learn(
@@ -55,8 +60,11 @@ def learn(
 
     if distributed().world_size > 1:
         raise UsageError("heed learn runs in one process: start it without torchrun.")
+    out = out if out.name.strip(".") else out.resolve()  # "." and ".." are not names
     folder, arguments = _run_of(words)
     given = recipe_keys(arguments, training.keys())
+    if own := sorted(given.keys() & OWN):
+        raise UsageError(f"heed learn chooses {', '.join(own)} itself: leave it out.")
     run = Run(folder)
     run.predictor.require("distill")
     run = run.predictor.of_validation()
@@ -100,7 +108,7 @@ def _judge(old: Run, new: Run, lesson: Any, quiet: bool) -> None:
     from heed.evaluation.outputs import compare_runs, score_changes
     from heed.evaluation.test_set import HeldOut
 
-    tests = {"corrections": list(lesson.judged_by), "validation": list(read_valid(old.folder))}
+    tests = {"corrections": list(lesson.judged_by), "validation": lesson.not_learned(read_valid(old.folder))}
     compared = {
         name: compare_runs(old, new, HeldOut((f"{name}.src", f"{name}.tgt"), rows), MEASURED)
         for name, rows in tests.items()

@@ -103,7 +103,8 @@ class LanguageModelPredictor(Predictor):
         """The self-attention between the tokens of each text."""
         self.require("embed", "self-attention")
         model: Any = self.run.new_model().to(self.run.device) if random_weights else self.run.model
-        return generator_attention(model, self.run.tokenizers["tgt"], several_texts(texts), self.run.device)
+        normalised = [self.data.normaliser.apply(text) for text in several_texts(texts)]
+        return generator_attention(model, self.run.tokenizers["tgt"], normalised, self.run.device)
 
     def are_unknown(self, words: Sequence[str]) -> Sequence[bool]:
         encoded = self.run.tokenizers["tgt"].encode([f" {word}" for word in words])

@@ -91,9 +91,8 @@ class MaskedLanguageModelPredictor(Predictor):
     def self_attention(self, texts: Sequence[str], random_weights: bool = False) -> list[TokenAttention]:
         """The self-attention of the encoder between the tokens of each text."""
         model: Any = self.run.new_model() if random_weights else self.model
-        return encoder_attention(
-            model.to(self.run.device).reader, self.tokenizer, several_texts(texts), self.run.device
-        )
+        normalised = [self.data.normaliser.apply(text) for text in several_texts(texts)]
+        return encoder_attention(model.to(self.run.device).reader, self.tokenizer, normalised, self.run.device)
 
     def analyse(self, quiet: bool = False) -> Mapping[str, Any]:
         """Scores at the masks of the validation text, and the pseudo-perplexity of its first lines."""

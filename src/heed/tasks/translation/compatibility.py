@@ -38,7 +38,7 @@ class TranslationRun(Protocol):
     @property
     def folder(self) -> Path: ...
     @property
-    def tag(self) -> str | None: ...
+    def source_tag(self) -> str: ...
     @property
     def data(self) -> TranslationData: ...
 
@@ -50,7 +50,7 @@ def require_direction(run: TranslationRun, test: HeldOut) -> None:
     languages in its recipe.
     """
     data = run.data
-    if run.tag is not None and run.tag != data.tag_of_validation:  # the direction may differ
+    if not _has_validation_tag(run):  # the direction may differ
         return
     src, tgt = _sample(test.sources), _sample(test.references)
     sides = profile(src), profile(tgt)
@@ -136,7 +136,7 @@ def _profiles(sample: tuple[Sequence[str], Sequence[str]] | None) -> tuple[Profi
 
 
 def _has_validation_tag(run: TranslationRun) -> bool:
-    return run.tag in (None, run.data.tag_of_validation)
+    return run.source_tag == run.data.tag_of_validation
 
 
 def _validation_sample(run: TranslationRun) -> tuple[Sequence[str], Sequence[str]] | None:

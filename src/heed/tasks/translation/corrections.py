@@ -56,8 +56,8 @@ class Lesson:
         """Write the files of a fine-tuning, and return the keys of `[data]` that read them.
 
         `data` and `run`: of the model that is trained further. Corrections have the tag of the validation data. Raises
-        UsageError if that is not the tag with which the run translates, or if only a share of the pairs would be
-        learned, and DataError without its training data.
+        UsageError if that is not the tag with which the run translates, if only a share of the pairs would be learned,
+        or if the run was trained on files of the folder, and DataError without its training data.
         """
         if data.share != 1:
             raise UsageError(
@@ -65,8 +65,10 @@ class Lesson:
                 "learns from all of them, and from old pairs out of all training data."
             )
         _require_tag_of_validation(data)
+        if data.reads_from(folder):
+            raise UsageError(f"{folder} has training data of the run, and would be written. Name another --out.")
         judged = {src for src, _ in self.judged_by}
-        valid = [*(row for row in read_valid(run) if row[0] not in judged), *self.chosen_by]
+        valid = [*(row for row in self.not_learned(read_valid(run)) if row[0] not in judged), *self.chosen_by]
         kept_apart = {text for row in (*valid, *self.judged_by) for text in row}
         number = max(LEAST_REPLAY, REPLAY * len(self.learned))
         replay = list(_sample(old_pairs(data, kept_apart), number, seed))
@@ -82,7 +84,15 @@ class Lesson:
         learned = _part(folder, "learned", data.tag_of_validation, data) | {"repeat": repeat}
         others = [_part(folder, names[tag], tag, data) for tag, rows in by_tag.items() if rows and tag != data.tag]
         valid_files = {f"valid_{side}": path for side, path in _files(folder, "valid").items()}
-        return {**_files(folder, "replay"), **valid_files, "parts": [learned, *others], "pairs": "", "valid_pairs": ""}
+        return {
+            **_files(folder, "replay"), **valid_files, "parts": [learned, *others], "pairs": "", "valid_pairs": "",
+            "repeat": 1, "max_valid": max(data.max_valid, len(valid)),
+        }  # fmt: skip
+
+    def not_learned(self, rows: Iterable[Row]) -> list[Row]:
+        """Those of some rows whose sources are not learned."""
+        learned = {src for src, _ in self.learned}
+        return [row for row in rows if row[0] not in learned]
 
     @staticmethod
     def decide(on_corrections: Mapping[str, Comparison], on_validation: Mapping[str, Comparison]) -> Decision:

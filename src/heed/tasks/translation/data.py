@@ -175,6 +175,10 @@ class TranslationData(DataConfig):
         of_parts = (path for part in self.parts for path in (part.src, part.tgt, part.pairs) if path)
         return (*super().paths, *of_parts)
 
+    def reads_from(self, folder: Path) -> bool:
+        """Whether a file of the data is in this folder itself."""
+        return any(Path(self.resolve(path)).resolve().parent == folder.resolve() for path in self.paths)
+
     @property
     def all_parts(self) -> list[PartConfig]:
         """All parts of the training data with their languages; the files of this table are the first."""

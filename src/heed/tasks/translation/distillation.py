@@ -127,8 +127,7 @@ class Distillation:
     def _require_not_read(self) -> None:
         """Raise UsageError if the folder has files that the student or a teacher is trained on."""
         tables = [self.data, *(run.recipe.data for run in self._teachers)]
-        folders = {Path(data.resolve(path)).resolve().parent for data in tables for path in data.paths}
-        if self.folder.resolve() in folders:
+        if any(data.reads_from(self.folder) for data in tables):
             raise UsageError(f"{self.folder} has training data of a teacher. Name another --out.")
 
     def _translate(self, parts: Sequence[Part], total: int) -> None:

@@ -158,7 +158,8 @@ class TranslationPredictor(Translating, Predictor):
             raise self._cannot("inspect", "self-attention")
         encoder = model.encoder
         device = self.run.device
-        return encoder_attention(encoder.to(device), self.run.tokenizers["src"], several_texts(texts), device)
+        sources = [self.data.normaliser.apply(text) for text in several_texts(texts)]
+        return encoder_attention(encoder.to(device), self.run.tokenizers["src"], sources, device)
 
     def distill(
         self, data: TranslationData, folder: Path, options: SearchOptions, quiet: bool = False, overwrite: bool = False
@@ -178,7 +179,8 @@ class TranslationPredictor(Translating, Predictor):
         return Improvement(self.run, out, mono, reverse, Tools(load, train), quiet, force).improve(max_minutes)
 
     def lesson(self, corrections: Sequence[tuple[str, str]]) -> Lesson:
-        return split(corrections)
+        normalise = self.data.normaliser.apply
+        return split((normalise(src), normalise(tgt)) for src, tgt in corrections)
 
     def calibrate(self, options: SearchOptions) -> Calibration:
         """Learn the confidence of translations from the validation data, and write it into the run folder."""
