@@ -79,7 +79,8 @@ def main() -> None:
         ]
         write(given.out / "both" / f"{name}.tsv", both)
         chosen = [(other, pair[1]) for (other, _), pair, is_used in zip(found, pairs, used, strict=True) if is_used]
-        bleu = BLEU().corpus_score([other for other, _ in chosen], [[target for _, target in chosen]]).score
+        outputs, references = [other for other, _ in chosen], [target for _, target in chosen]
+        bleu = BLEU().corpus_score(outputs, [references]).score if chosen else 0.0
         rows.append([name, f"{len(pairs):,}", f"{sum(used) / len(pairs):.1%}", f"{bleu:.2f}"])
     print(markdown(["", "pairs", "with a second source", "BLEU of the second sources by themselves"], rows))
 

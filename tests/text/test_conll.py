@@ -89,6 +89,8 @@ def test_a_first_column_of_numbers_is_not_the_tokens(tmp_path: Path) -> None:
     assert read(tmp_path, "1 EU NNP\n2 rejects VBZ\n") == [["EU/NNP", "rejects/VBZ"]]
     short = "1 Hello UH\n2 . PU\n\n1 Yes UH\n\n1 The DT\n2 dog NN\n3 . PU\n"
     assert read(tmp_path, short) == [["Hello/UH", "./PU"], ["Yes/UH"], ["The/DT", "dog/NN", "./PU"]]
+    gap = "".join(f"{number} a{number} NN\n" for number in range(1, 20) if number != 9)
+    assert read(tmp_path, gap)[0][:2] == ["a1/NN", "a2/NN"], "a missing row"
 
 
 @pytest.mark.parametrize("numbers", [("1", "1", "1"), ("1", "2", "4"), ("2", "3", "4"), ("1", "2", "x")])

@@ -12,7 +12,7 @@ from heed.cli.options import Device, Quiet, Threads, use_threads
 from heed.cli.train import TrainingFlags, recipe_keys, run_training, split_words
 from heed.core.environment import data_dir, distributed
 from heed.core.errors import UsageError
-from heed.core.progress import message
+from heed.core.progress import message, warn
 
 if TYPE_CHECKING:
     from heed.run import Run
@@ -108,14 +108,19 @@ def _judge(old: Run, new: Run, lesson: Any, quiet: bool) -> None:
     from heed.evaluation.outputs import compare_runs, score_changes
     from heed.evaluation.test_set import HeldOut
 
-    tests = {"corrections": list(lesson.judged_by), "validation": lesson.not_learned(read_valid(old.folder))}
+    tests = {"corrections": list(lesson.judged_by)}
+    if valid := lesson.not_learned(read_valid(old.folder)):
+        tests["validation"] = valid
+    else:
+        warn("all validation sources are among the corrections, so nothing tells what the new model has forgotten.")
     compared = {
         name: compare_runs(old, new, HeldOut((f"{name}.src", f"{name}.tgt"), rows), MEASURED)
         for name, rows in tests.items()
     }
     for name, (before, after) in compared.items():
         message(f"{name}, {len(tests[name]):,} lines: {score_changes(before, after)}", quiet)
-    decision = lesson.decide(*(after.against_first for _, after in compared.values()))
+    on = {name: after.against_first for name, (_, after) in compared.items()}
+    decision = lesson.decide(on["corrections"], on.get("validation", {}))
     if decision.accepted:
         message(f"{new.folder} is better: {decision.reason}", quiet)
         return

@@ -155,7 +155,8 @@ def _plain(value: object) -> object:
     """What JSON holds in place of another object; NumPy's numbers count as Python's."""
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json")
-    return value.item() if getattr(value, "ndim", None) == 0 else str(value)  # type: ignore[attr-defined]
+    item = value.item() if getattr(value, "ndim", None) == 0 else value  # type: ignore[attr-defined]
+    return item if isinstance(item, bool | int | float) else str(value)
 
 
 def build(schema: type[C], document: Document, overrides: Mapping[str, object] = {}) -> C:

@@ -43,11 +43,11 @@ def read_test(predictor: Any, table: Path, errors: Errors) -> list[Row]:
             rows.append((*row.texts, labels.written(row.labels)))
         else:
             left_out += 1
+    one = "single " if labels.kind == "label" else ""
     if left_out:
-        one = "single " if labels.kind == "label" else ""
         message(f"{table}: skipped {left_out:,} rows without a text or a {one}{named}")
     if not rows:
-        raise DataError(f"{table}: no rows with a text and a {named}.")
+        raise DataError(f"{table}: no rows with a text and a {one}{named}.")
     return rows
 
 

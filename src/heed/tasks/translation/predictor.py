@@ -180,7 +180,8 @@ class TranslationPredictor(Translating, Predictor):
 
     def lesson(self, corrections: Sequence[tuple[str, str]]) -> Lesson:
         normalise = self.data.normaliser.apply
-        return split((normalise(src), normalise(tgt)) for src, tgt in corrections)
+        pairs = [(normalise(src), normalise(tgt)) for src, tgt in corrections]
+        return split((src, tgt) for src, tgt in pairs if src.strip() and tgt.strip())
 
     def calibrate(self, options: SearchOptions) -> Calibration:
         """Learn the confidence of translations from the validation data, and write it into the run folder."""

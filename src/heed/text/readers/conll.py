@@ -133,12 +133,13 @@ def _names(beginning: Sequence[str]) -> tuple[str, ...]:
 
 
 def _counts(rows: Sequence[str], has_tabs: bool) -> bool:
-    """Whether the first column numbers the tokens of each sentence, from 0 or 1."""
-    column = [_fields(row, has_tabs)[0] for row in rows]
-    if column[0] not in ("0", "1") or not all(map(str.isdecimal, column)):
+    """Whether the first column numbers the tokens of each sentence, from 0 or 1; one in ten may be another one."""
+    column = [first for row in rows if not _NO_TOKEN.fullmatch(first := _fields(row, has_tabs)[0])]
+    if not column or column[0] not in ("0", "1") or not all(map(str.isdecimal, column)):
         return False
     steps = [(int(number) - int(before), number) for before, number in pairwise(column)]
-    return any(step == 1 for step, _ in steps) and all(step == 1 or number == column[0] for step, number in steps)
+    odd = sum(step != 1 and number != column[0] for step, number in steps)
+    return any(step == 1 for step, _ in steps) and odd <= len(steps) / 10
 
 
 def _place(column: Column, names: Sequence[str], number: int, name: str) -> int | None:

@@ -25,6 +25,8 @@ from heed.text.readers.columns import Columns, find_columns, listed
 from heed.text.readers.corpus import CorpusFiles, Pair
 from heed.text.readers.lines import UTF_16_MARKS, Errors, LineDecoder, read_lines
 
+csv.field_size_limit(max(MAX_LINE_BYTES, csv.field_size_limit()))  # of all readers of the process
+
 DELIMITERS = {"\t": "tabs", ";": "semicolons", ",": "commas"}
 SAMPLE_LINES = 200
 MIN_SWALLOWED = 4
@@ -196,7 +198,6 @@ def _decoded(path: str | Path, errors: Errors) -> Iterator[str]:
 def _csv_records(lines: Iterable[str], delimiter: str, name: str, num_skipped: int) -> Iterator[Record]:
     """The rows of these lines, which follow `num_skipped` other lines of the file."""
     own: list[str] = []
-    csv.field_size_limit(max(MAX_LINE_BYTES, csv.field_size_limit()))  # of all readers of this process
     reader = csv.reader(_kept(lines, own, name, num_skipped), delimiter=delimiter, strict=True)
     width = 0
     while True:
