@@ -144,10 +144,7 @@ class KeyOf:
 
 
 def _validated(schema: type[C], values: object) -> C:
-    """Check values by the strict rules of JSON, which has TOML's few types.
-
-    A list may become a tuple and text a path, but "8" is not a number and true is not 1.
-    """
+    """Check values by JSON's strict rules: a list may become a tuple and text a path; "8" and true are not numbers."""
     return schema.model_validate_json(json.dumps(values, default=_plain))
 
 
