@@ -18,7 +18,7 @@ from heed.data.validation import read_valid
 from heed.metrics.significance import Comparison
 from heed.run import RECIPE, Run
 from heed.tasks.translation import improvement_plan, improving, synthetic_pairs
-from heed.tasks.translation.corrections import Decision
+from heed.tasks.translation.corrections import Decision, old_pairs
 from heed.tasks.translation.data import PartConfig, TranslationData
 from heed.tasks.translation.improving import decide
 from heed.tasks.translation.synthetic_pairs import Texts, with_synthetic
@@ -261,6 +261,18 @@ def test_real_pairs_are_half_of_an_epoch_and_a_tagged_run_needs_no_tag_afterward
     assert [part.get("repeat", 1) for part in keys["data.parts"]] == [6, 1, 1]
     assert "data.repeat" not in with_synthetic(TranslationData(src="a", tgt="b"), [made], 3000)
     assert with_synthetic(TranslationData(src="a", tgt="b", tag="2bb"), [made], 100)["data.default_tag"] == "2bb"
+
+
+def test_pairs_that_a_model_wrote_are_not_taken_for_real_ones_by_the_next_improvement(tmp_path: Path) -> None:
+    src, tgt = write_pairs(tmp_path)
+    number = len(src.read_text(encoding="utf-8").splitlines())
+    made = PartConfig(src=str(src), tgt=str(tgt), synthetic=True)
+    real = TranslationData(src=str(src), tgt=str(tgt))
+    improved = real.model_copy(update={"parts": (made,), "repeat": 2})
+    assert len(list(old_pairs(improved, set()))) == 2 * len(list(old_pairs(improved, set(), synthetic=False)))
+    keys = with_synthetic(improved, [made, made, made], number)
+    assert keys["data.repeat"] == 4  # as many as the four synthetic parts, and not twice as many again
+    assert [part.get("repeat", 1) for part in keys["data.parts"]] == [1, 1, 1, 1]
 
 
 def test_a_fine_tuned_run_is_refused(translator: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

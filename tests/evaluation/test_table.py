@@ -79,6 +79,17 @@ def test_a_test_set_that_was_trained_on_completely_is_reported() -> None:
     assert "Every line was trained on" in text
 
 
+def test_lines_too_short_to_be_compared_do_not_hide_that_all_others_were_trained_on() -> None:
+    test = HeldOut(("test.txt",), [("a line that is long enough",), ("",), ("another long enough line",)])
+    statistics = {"accuracy": Accuracy().statistics(["a", "b", "a"], ["a", "a", "a"])}
+    leakage = Leakage(3, {"src": 2}, 0, (1, 3), 2)
+    [alone] = with_clean_scores([Evaluation("run", test, None, {}, leakage=leakage, statistics=statistics)])
+    assert not alone.without_leaked
+    assert "Every line was trained on" in render_table([replace(alone, scores=scores(9, 9, 1))])
+    [some] = with_clean_scores([replace(alone, leakage=replace(leakage, lines=(1,)))])
+    assert some.num_clean == 2 and some.without_leaked
+
+
 def test_one_trained_line_without_scores_of_the_others_is_not_all_lines() -> None:
     leakage = Leakage(1000, {"tgt": 1}, 0, (5,), 1000)
     text = render_table([Evaluation("runs/a", TEST, None, scores(99, 99, 1), leakage=leakage)])

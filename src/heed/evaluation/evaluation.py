@@ -161,17 +161,28 @@ def compared(evaluations: Sequence[Evaluation]) -> list[Evaluation]:
 def with_clean_scores(evaluations: Sequence[Evaluation]) -> list[Evaluation]:
     """The evaluations of one test set, with scores on the rows that no run was trained on, from their statistics.
 
-    There are none if no row, or every row, is in the training data of a run.
+    There are none if no row, or every row that was compared, is in the training data of a run.
     """
-    leaked = {line - 1 for each in evaluations if each.leakage for line in each.leakage.lines}
+    leaked = leaked_rows(evaluations)
     clean = np.array([row not in leaked for row in range(len(evaluations[0].test.rows))], dtype=bool)
     number = int(clean.sum())
 
     def scores(statistics: Mapping[str, Any]) -> dict[str, Score]:
-        some = statistics if 0 < number < len(clean) else {}
+        some = statistics if leaked and not all_leaked(evaluations) else {}
         return {name: each.select(clean).score(INTERVALS) for name, each in some.items()}
 
     return [replace(each, without_leaked=scores(each.statistics), num_clean=number) for each in evaluations]
+
+
+def leaked_rows(evaluations: Sequence[Evaluation]) -> set[int]:
+    """The rows of the test set, counted from 0, that are in the training data of a run."""
+    return {line - 1 for each in evaluations if each.leakage for line in each.leakage.lines}
+
+
+def all_leaked(evaluations: Sequence[Evaluation]) -> bool:
+    """Whether every row that is long enough to be compared is in the training data of a run."""
+    compared = max((each.leakage.num_compared for each in evaluations if each.leakage), default=0)
+    return 0 < compared <= len(leaked_rows(evaluations))
 
 
 def precision_of(system: AnySystem) -> dict[str, Any]:

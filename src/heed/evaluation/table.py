@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from heed.evaluation.evaluation import Evaluation, differ_in_unknown
+from heed.evaluation.evaluation import Evaluation, all_leaked, differ_in_unknown
 from heed.metrics.significance import BOOTSTRAP_DRAWS, FEWEST_ROWS, RANDOMISATION_DRAWS, Comparison
 from heed.metrics.translation import has_blanks
 
@@ -202,7 +202,7 @@ def _leakage(evaluations: Sequence[Evaluation], names: Sequence[str]) -> str:
         heads = [f"without those {unit}s", *(clean[0].without_leaked[name].name for name in names)]
         rows = [[_name(each), *(each.without_leaked[name].numbers for name in names)] for each in clean]
         lines.append("\n" + columns([heads, *rows]))
-    elif len({line for each in evaluations if each.leakage for line in each.leakage.lines}) >= len(first.test.rows):
+    elif all_leaked(evaluations):
         lines.append(f"Every {unit} was trained on: these scores say nothing about new text.")
     return "\n".join(lines)
 

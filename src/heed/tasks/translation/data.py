@@ -42,6 +42,8 @@ class PartConfig(Config):
     """Language of the source; empty: as in `[data]`."""
     tgt_lang: str = ""
     """Language of the target; empty: as in `[data]`."""
+    synthetic: bool = False
+    """A side was written by a model: `heed improve` does not translate these pairs again."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,8 @@ class Part:
     files: CorpusFiles
     tag: str
     repeat: int
+    synthetic: bool = False
+    """Whether a model wrote a side of its pairs."""
 
     @property
     def label(self) -> str:
@@ -223,7 +227,7 @@ class TranslationData(DataConfig):
                 raise UsageError(f"data.parts, number {number}: needs src and tgt, or pairs, or tgt alone.")
             files = self._files(part.src, part.tgt, part.pairs)
             files = replace(files, src_lang=part.src_lang, tgt_lang=part.tgt_lang)
-            parts.append(Part(number, files, part.tag, part.repeat))
+            parts.append(Part(number, files, part.tag, part.repeat, part.synthetic))
         return parts
 
     def require_unchanged(self, corpus: Mapping[str, Any], folder: Path) -> None:

@@ -81,7 +81,8 @@ class Texts:
         """
         valid = read_valid(run.folder)
         held = {text for row in valid for text in row[:2]}
-        pairs = [row[:2] for row in old_pairs(self.data, held) if row[2] == self.data.tag_of_validation]
+        tag = self.data.tag_of_validation
+        pairs = [row[:2] for row in old_pairs(self.data, held, synthetic=False) if row[2] == tag]
         pairs.sort(key=lambda row: hash_text(row[0]))  # the first ones are then a fair sample
         columns = {
             name: dict(zip(SIDES, zip(*(row[:2] for row in rows), strict=True), strict=True))
@@ -166,19 +167,29 @@ def synthetic_part(folder: Path, forward: bool, data: TranslationData) -> PartCo
     written = [str((folder / f"{KEPT}.{side}").absolute()) for side in SIDES]
     src, tgt = written if forward else written[::-1]
     src_lang, tgt_lang = data.languages(data.tag_of_validation)
-    part = PartConfig(src=src, tgt=tgt, tag=data.tag_of_validation if forward else BACK_TRANSLATED)
+    tag = data.tag_of_validation if forward else BACK_TRANSLATED
+    part = PartConfig(src=src, tgt=tgt, tag=tag, synthetic=True)
     if (src_lang, tgt_lang) == (data.src_lang, data.tgt_lang):
         return part
     return part.model_copy(update={"src_lang": src_lang, "tgt_lang": tgt_lang})
 
 
 def with_synthetic(data: TranslationData, parts: Sequence[PartConfig], num_real: int) -> dict[str, Any]:
-    """The keys of `[data]` that add synthetic parts, and repeat the real pairs until they are half of an epoch."""
-    num_synthetic = sum(fingerprint_file(part.src)["lines"] for part in parts if part.src)
-    repeat = min(MOST_REPEATS, max(1, round(num_synthetic / max(num_real, 1))))
+    """The keys of `[data]` that add synthetic parts, and repeat the real pairs until they are half of an epoch.
+
+    Of a run that was itself improved, they are repeated already.
+    """
+    old = [data.resolve(part.src) for part in data.parts if part.synthetic]
+    paths = [*old, *(part.src for part in parts if part.src)]
+    num_synthetic = sum(fingerprint_file(Path(path))["lines"] for path in paths)
+    before = data.repeat if old else 1
+    wanted = num_synthetic / max(num_real * before, 1)
+    repeat = max(1, min(MOST_REPEATS // before, round(wanted)))
     tag, texts = data.tag_of_validation, data.target_texts()
     own = [
-        part.model_copy(update={"repeat": part.repeat * repeat}) if part.tag == tag and number not in texts else part
+        part.model_copy(update={"repeat": part.repeat * repeat})
+        if part.tag == tag and number not in texts and not part.synthetic
+        else part
         for number, part in enumerate(data.parts, start=1)
     ]
     keys: dict[str, Any] = {"data.parts": [part.model_dump(exclude_defaults=True) for part in (*own, *parts)]}
