@@ -78,6 +78,8 @@ def test_an_archive_is_unpacked(translator: Path, expected: list[str], tmp_path:
         (["table.csv", "--out", "./table.csv"], 2, "is the file to translate"),
         (["table.csv", "--keep", "gu", "--decoding.diversity=1"], 2, "diversity"),
         (["table.csv", "--decoding.nothing=1"], 2, "nothing"),
+        (["table.csv", "--decoding.nbest=2"], 2, "leave out --decoding.nbest"),
+        (["a.html", "--src-column", "2"], 2, "are for .csv and .tsv"),
         (["table.csv", "--nothing"], 2, "unknown option --nothing"),
     ],
 )

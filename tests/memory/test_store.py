@@ -13,7 +13,7 @@ import pytest
 
 from heed.core.errors import DataError, MissingInputError, StorageError, UsageError
 from heed.memory import store
-from heed.memory.store import TranslationMemory, similarity
+from heed.memory.store import TranslationMemory, memory_of, similarity
 
 EN_DE = ("en", "de")
 
@@ -123,6 +123,21 @@ def test_pairs_of_languages_are_apart_and_the_only_one_need_not_be_named(tmp_pat
     french.add([("A dog.", "Un chien.", "")])
     with pytest.raises(UsageError, match="has en to de, en to fr: name the languages"):
         TranslationMemory(path)
+
+
+def test_the_memory_of_a_run_may_name_its_regions(tmp_path: Path) -> None:
+    path = tmp_path / "team.memory"
+    TranslationMemory(path, ("en-GB", "de_AT"), create=True).add([("A dog.", "Ein Hund.", "")])
+    assert memory_of(path, EN_DE).languages == ("en-GB", "de_AT")
+    assert memory_of(path, ("", "de")).languages == ("en-GB", "de_AT")
+    with pytest.raises(UsageError, match="no translation from en to fr; it has en-GB to de_AT"):
+        memory_of(path, ("en", "fr"))
+    TranslationMemory(path, ("en-US", "de")).add([("A dog.", "Ein Hund.", "")])
+    with pytest.raises(UsageError, match="no translation from en to de; it has en-GB to de_AT, en-US to de"):
+        memory_of(path, EN_DE)
+    TranslationMemory(path, EN_DE).add([("A cat.", "Eine Katze.", "")])
+    assert memory_of(path, EN_DE).languages == EN_DE
+    assert len(memory_of(tmp_path / "team.memory", EN_DE)) == 1
 
 
 def test_several_connections_add_at_once_without_loss(tmp_path: Path) -> None:

@@ -54,7 +54,7 @@ def learn(
     """
     from heed.core.config import flattened
     from heed.execute import check_folder
-    from heed.memory.store import TranslationMemory
+    from heed.memory.store import memory_of
     from heed.planner import TrainOptions
     from heed.run import Run
 
@@ -71,7 +71,7 @@ def learn(
     options = TrainOptions(out, overwrite, force, device=device, quiet=quiet, init=folder)
     check_folder(options)
     languages = run.predictor.languages
-    with closing(TranslationMemory(memory, languages if all(languages) else None)) as opened:
+    with closing(memory_of(memory, languages)) as opened:
         units = [unit for unit in opened.units("approved") if unit.source.strip() and unit.target.strip()]
     lesson = run.predictor.lesson([(unit.source, unit.target) for unit in units])
     message(

@@ -98,9 +98,13 @@ def translate_file(
     name = plain_name(file)
     if format_of(name).is_packed and out is None and sys.stdout.isatty():
         raise UsageError(f"{file} is not text: name the translated file with --out.")
+    if not format_of(name).has_columns and (files.src_column or files.tgt_column):
+        raise UsageError(f"--src-column and --tgt-column are for .csv and .tsv: leave them out for {file}.")
     loaded = load_translator(run, combination, compute, needs_pytorch=False)
     warn_if_not_usable(loaded, quiet)
     options = search_options(loaded.decoding, merge_keys(keys, {"beam_size": beam} if beam else {}))
+    if options.nbest > 1:
+        raise UsageError("a file is written with one translation of each sentence: leave out --decoding.nbest.")
     normalise = loaded.data.normaliser.apply
     glossary = read_terms(files.glossary, normalise, errors) if files.glossary else {}
     translate_options = TranslateOptions(glossary=glossary, keep=files.keep or ())

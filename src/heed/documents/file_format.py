@@ -40,11 +40,12 @@ class FileContext:
 class FileFormat(ABC):
     """A format. `is_markup`: its text has tags. `is_bilingual`: it may have texts in two languages.
 
-    `is_packed`: it is not text, so a terminal cannot show it.
+    `has_columns`: it is a table. `is_packed`: it is not text, so a terminal cannot show it.
     """
 
     is_markup: bool = False
     is_bilingual: bool = False
+    has_columns: bool = False
     is_packed: ClassVar[bool] = False
 
     @abstractmethod

@@ -83,8 +83,8 @@ def translate_tsv(text: str, translator: TextTranslator, context: FileContext) -
     return _filled(rows, translator, context, _Dialect("\t", False))
 
 
-CSV = TextFormat(is_bilingual=True, write=translate_csv)
-TSV = TextFormat(is_bilingual=True, write=translate_tsv)
+CSV = TextFormat(is_bilingual=True, has_columns=True, write=translate_csv)
+TSV = TextFormat(is_bilingual=True, has_columns=True, write=translate_tsv)
 
 
 def _filled(rows: Sequence[_Row], translator: TextTranslator, context: FileContext, dialect: _Dialect) -> str:

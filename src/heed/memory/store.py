@@ -86,6 +86,38 @@ class UnreadableMemoryError(DataError, StorageError):
     """A file that is not a memory, or is damaged: the data is wrong, and in a server, its storage has failed."""
 
 
+def memory_of(path: Path, languages: tuple[str, str]) -> TranslationMemory:
+    """The memory for the languages of a run, which are empty where they are unknown.
+
+    Without units in exactly these languages, it is that of the only pair that differs from them in its regions or
+    scripts: "en-GB" for "en". Raises UsageError if it has other languages only, and what opening a memory raises.
+    """
+    if not all(languages):
+        return TranslationMemory(path)
+    memory = TranslationMemory(path, languages)
+    pairs = memory.pairs()
+    if not pairs or languages in pairs:
+        return memory
+    memory.close()
+    similar = [pair for pair in pairs if [*map(primary_language, pair)] == [*map(primary_language, languages)]]
+    if len(similar) != 1:
+        raise UsageError(
+            f"{path} has no translation from {languages[0]} to {languages[1]}; it has {listed_pairs(pairs)}. Import "
+            f"translations with --src-lang {languages[0]} --tgt-lang {languages[1]}."
+        )
+    return TranslationMemory(path, similar[0])
+
+
+def primary_language(code: str) -> str:
+    """`en` of `en-GB` and of `en_US`."""
+    return code.replace("_", "-").split("-")[0].lower()
+
+
+def listed_pairs(pairs: Iterable[tuple[str, str]]) -> str:
+    """`de to en, en to de`."""
+    return ", ".join(f"{src} to {tgt}" for src, tgt in pairs)
+
+
 class TranslationMemory:
     """An open memory for one pair of languages. Several threads may use it."""
 
@@ -243,13 +275,16 @@ class TranslationMemory:
             raise DataError(f"{self.path} was written by a later version of heed. Update heed to use it.")
         return not tables
 
+    def pairs(self) -> list[tuple[str, str]]:
+        """The pairs of languages of all units."""
+        return self._connection.execute("SELECT DISTINCT src_lang, tgt_lang FROM unit ORDER BY 1, 2").fetchall()
+
     def _only_languages(self) -> tuple[str, str]:
-        pairs = self._connection.execute("SELECT DISTINCT src_lang, tgt_lang FROM unit ORDER BY 1, 2").fetchall()
+        pairs = self.pairs()
         if len(pairs) != 1:
-            listed = ", ".join(f"{src} to {tgt}" for src, tgt in pairs) or "no language"
+            listed = listed_pairs(pairs) or "no language"
             raise UsageError(f"{self.path} has {listed}: name the languages with --src-lang and --tgt-lang.")
-        [(src, tgt)] = pairs
-        return src, tgt
+        return pairs[0]
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:

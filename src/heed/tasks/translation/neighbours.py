@@ -29,7 +29,7 @@ from heed.inference.translator import ModelTranslator
 from heed.memory.domain import Domain
 from heed.memory.related import RelatedSentences
 from heed.memory.review import is_usable
-from heed.memory.store import TranslationMemory, Unit
+from heed.memory.store import TranslationMemory, Unit, memory_of
 from heed.models.nearest_neighbours import (
     Interpolation,
     NearestNeighbours,
@@ -61,7 +61,7 @@ def open_memory(path: Path, languages: tuple[str, str]) -> TranslationMemory:
 
     Raises DataError if it has none, and what opening a memory raises.
     """
-    memory = TranslationMemory(path, languages if all(languages) else None)
+    memory = memory_of(path, languages)
     if any(_is_readable((unit.source, unit.target)) and is_usable(unit, _GUARD) for unit in memory.units()):
         return memory
     memory.close()
