@@ -266,7 +266,7 @@ def test_real_pairs_are_half_of_an_epoch_and_a_tagged_run_needs_no_tag_afterward
 def test_pairs_that_a_model_wrote_are_not_taken_for_real_ones_by_the_next_improvement(tmp_path: Path) -> None:
     src, tgt = write_pairs(tmp_path)
     number = len(src.read_text(encoding="utf-8").splitlines())
-    made = PartConfig(src=str(src), tgt=str(tgt), synthetic=True)
+    made = PartConfig(src=str(src), tgt=str(tgt), by_model=True)
     real = TranslationData(src=str(src), tgt=str(tgt))
     improved = real.model_copy(update={"parts": (made,), "repeat": 2})
     assert len(list(old_pairs(improved, set()))) == 2 * len(list(old_pairs(improved, set(), synthetic=False)))

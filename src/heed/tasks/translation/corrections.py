@@ -158,7 +158,7 @@ def _named(tag: str) -> str:
 def old_pairs(data: TranslationData, kept_apart: set[str], synthetic: bool = True) -> Iterator[tuple[str, str, str]]:
     """The old training pairs with their tags; `synthetic`: also those that a model wrote."""
     for part in data.train_parts():
-        if part.synthetic and not synthetic:
+        if part.by_model and not synthetic:
             continue
         for src, tgt in filtered_pairs(data, part.files, Counter()):
             if kept_apart.isdisjoint((src, tgt)):

@@ -42,7 +42,7 @@ class PartConfig(Config):
     """Language of the source; empty: as in `[data]`."""
     tgt_lang: str = ""
     """Language of the target; empty: as in `[data]`."""
-    synthetic: bool = False
+    by_model: bool = False
     """A side was written by a model: `heed improve` does not translate these pairs again."""
 
 
@@ -55,7 +55,7 @@ class Part:
     files: CorpusFiles
     tag: str
     repeat: int
-    synthetic: bool = False
+    by_model: bool = False
     """Whether a model wrote a side of its pairs."""
 
     @property
@@ -227,7 +227,7 @@ class TranslationData(DataConfig):
                 raise UsageError(f"data.parts, number {number}: needs src and tgt, or pairs, or tgt alone.")
             files = self._files(part.src, part.tgt, part.pairs)
             files = replace(files, src_lang=part.src_lang, tgt_lang=part.tgt_lang)
-            parts.append(Part(number, files, part.tag, part.repeat, part.synthetic))
+            parts.append(Part(number, files, part.tag, part.repeat, part.by_model))
         return parts
 
     def require_unchanged(self, corpus: Mapping[str, Any], folder: Path) -> None:

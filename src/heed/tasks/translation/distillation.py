@@ -83,7 +83,7 @@ class Distillation:
     def _config(self, part: Part) -> PartConfig:
         own: PartConfig = self.data.all_parts[part.number]
         src, tgt = (str(path.absolute()) for path in self._paths(part))
-        return own.model_copy(update={"pairs": "", "src": src, "tgt": tgt, "synthetic": True})
+        return own.model_copy(update={"pairs": "", "src": src, "tgt": tgt, "by_model": True})
 
     def _examine(self) -> tuple[Counter[Part], bytes]:
         """The number of sources in each part, and a description of all that the translations depend on."""

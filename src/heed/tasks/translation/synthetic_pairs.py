@@ -168,7 +168,7 @@ def synthetic_part(folder: Path, forward: bool, data: TranslationData) -> PartCo
     src, tgt = written if forward else written[::-1]
     src_lang, tgt_lang = data.languages(data.tag_of_validation)
     tag = data.tag_of_validation if forward else BACK_TRANSLATED
-    part = PartConfig(src=src, tgt=tgt, tag=tag, synthetic=True)
+    part = PartConfig(src=src, tgt=tgt, tag=tag, by_model=True)
     if (src_lang, tgt_lang) == (data.src_lang, data.tgt_lang):
         return part
     return part.model_copy(update={"src_lang": src_lang, "tgt_lang": tgt_lang})
@@ -179,7 +179,7 @@ def with_synthetic(data: TranslationData, parts: Sequence[PartConfig], num_real:
 
     Of a run that was itself improved, they are repeated already.
     """
-    old = [data.resolve(part.src) for part in data.parts if part.synthetic]
+    old = [data.resolve(part.src) for part in data.parts if part.by_model]
     paths = [*old, *(part.src for part in parts if part.src)]
     num_synthetic = sum(fingerprint_file(Path(path))["lines"] for path in paths)
     before = data.repeat if old else 1
@@ -188,7 +188,7 @@ def with_synthetic(data: TranslationData, parts: Sequence[PartConfig], num_real:
     tag, texts = data.tag_of_validation, data.target_texts()
     own = [
         part.model_copy(update={"repeat": part.repeat * repeat})
-        if part.tag == tag and number not in texts and not part.synthetic
+        if part.tag == tag and number not in texts and not part.by_model
         else part
         for number, part in enumerate(data.parts, start=1)
     ]
