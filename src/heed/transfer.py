@@ -73,12 +73,13 @@ class Transfer:
         return {"model.d_model": getattr(self.config, "d_model", None)} if has_size else {}
 
     def _short_enough(self, task: type[Task], choices: Choices, given: Mapping[str, Any]) -> dict[str, Any]:
-        """The greatest number of tokens with an end that the reader has positions for, if the task's is greater."""
+        """Settings for texts as long as the reader has positions for with their end, if the task's are longer."""
         key, most = "data.max_tokens", self.config.max_positions
         if self.parts != "encoder" or most is None or key in given:
             return {}
         chosen = choices.values.get(key, task.Data.model_fields["max_tokens"].default)
-        return {key: most - 1} if chosen >= most else {}
+        shorter = task.shorter_texts(most - 1) if chosen >= most else {}
+        return {name: value for name, value in shorter.items() if name not in given}
 
     def require_like(self, recipe: Any) -> None:
         """Raise UsageError unless the recipe's model is the transferred reader, or has token vectors of its size."""

@@ -23,9 +23,11 @@ from heed.execute import execute
 from heed.planner import Planner, TrainOptions, estimate_training
 from heed.run import Run
 from heed.tasks.span.answering import Answerer, Spans
+from heed.tasks.span.baselines import nearest_candidate
 from heed.tasks.span.batch import collate
 from heed.tasks.span.rows import question_of, row_of
-from heed.tasks.span.words import SpanWords, SplitQuestion, windows
+from heed.tasks.span.task import SpanTask
+from heed.tasks.span.words import PairEncoder, SpanWords, SplitQuestion, windows
 from heed.text.readers.questions import Answer, Question
 
 CONTEXT = "Bob Ray lives in La Paz, house 7. Cem went to Oslo, house 12."
@@ -74,8 +76,7 @@ def test_neighbours_do_not_change_an_answer(reader: Any) -> None:
 
 def test_a_long_context_is_answered_by_the_best_span_of_all_windows(reader: Any) -> None:
     """Brute force: every window by itself, and the highest score of each span in the windows that contain it."""
-    encoder = reader.answerer.encoder.shorter(14)
-    assert encoder.overlap == 7
+    encoder = PairEncoder(reader.answerer.encoder.words, 14, 7)
     answerer = Answerer(reader.run.model, encoder, torch.device("cpu"))
     question = Question(1, "Where is Cem?", CONTEXT)
     split = SplitQuestion.of(question)
@@ -248,8 +249,32 @@ def test_any_reader_answers_with_the_positions_that_it_has(kind: str, tmp_path: 
     [[answer]] = reader.predict([f"Where is Cem?\t{long}"])
     assert long[answer.start : answer.end] == answer.text and 0 < answer.probability < 1
     if kind == "encoder":
-        [parts] = reader.answerer._windows([SplitQuestion.of(Question(1, "Where is Cem?", long))])
-        assert len(parts) > 5 and all(len(row["src"]) + 1 <= 64 for _, row in parts)
+        encoder = reader.answerer.encoder
+        asked = [SplitQuestion.of(Question(1, text, long)) for text in ("Where is Cem?", "Where is Cem? " * 30)]
+        short, cut = encoder.windows(asked)
+        assert len(short) > 5 and all(len(row["src"]) + 1 <= 64 for _, row in [*short, *cut])
+        assert max(len(row["src"]) for _, row in short) > 40  # as many tokens of the context as there are positions
+        assert encoder.windows(asked[:1]) == [short]  # whatever else is asked
+        assert all(len(row["starts"]) == len(row["cases"]) for _, row in cut)
+
+
+def test_a_reader_with_few_positions_gets_short_windows() -> None:
+    assert SpanTask.shorter_texts(127) == {"data.max_tokens": 127, "data.overlap": 42}
+
+
+def test_a_line_has_one_question(reader: Any) -> None:
+    asked = {"question": "Who?"}
+    for number in (0, 2):
+        with pytest.raises(UsageError, match=f'line 1 has {number} questions in "qas"'):
+            reader.predict([json.dumps({"context": CONTEXT, "qas": [asked] * number})])
+    assert reader.predict([json.dumps({"context": CONTEXT, "qas": [asked]})])
+
+
+def test_the_nearest_candidate_is_found_without_its_place() -> None:
+    context = "Ann met Bea. Then she left."
+    candidates = (Answer("Ann"), Answer("Bea"), Answer("Zoe"))
+    asked = Question(1, "she", context, candidates=candidates, mark=context.index("she"))
+    assert nearest_candidate(asked) == "Bea"
 
 
 def test_damaged_labels_are_named(reader: Any, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,29 @@ def test_a_row_of_gap_is_a_choice_between_two_names(tmp_path: Path) -> None:
     names = (Answer("Ann", 0), Answer("Eve", 8))
     assert question == Question(2, "she", text, names[1:], names, 17, "x-1", "feminine")
 
+    del values[6], values[-2]
+    unknown = [name for name in GAP if not name.endswith("coref")]
+    (tmp_path / "gap.tsv").write_text("\t".join(unknown) + "\n" + "\t".join(values) + "\n")
+    assert [*QuestionTable(tmp_path / "gap.tsv", needs_answers=False)] == [replace(question, answers=None)]
+    with pytest.raises(DataError, match="not a row of GAP: 'a-coref' is missing"):
+        [*QuestionTable(tmp_path / "gap.tsv")]
+
+
+def test_ids_of_zero_and_places_with_a_decimal_point_are_read(tmp_path: Path) -> None:
+    records = [row(id=0, group=0, start="13.0"), row(id=1, start=13.0), row(answer=None, answers=["Oslo"])]
+    path = tmp_path / "questions.jsonl"
+    path.write_text("\n\n".join(map(json.dumps, records)) + "\n \n")
+    first, second, third = QuestionTable(path)
+    assert (first.id, first.group, first.answers) == ("0", "0", (Answer("Oslo", 13),))
+    assert (second.id, second.answers) == ("1", (Answer("Oslo", 13),))
+    assert (third.number, third.answers) == (5, (Answer("Oslo"),))
+
+
+def test_an_answer_of_spaces_is_none(tmp_path: Path) -> None:
+    path = tmp_path / "questions.jsonl"
+    path.write_text("\n".join(map(json.dumps, [row(answer=" "), row(answer=["  ", "Oslo"])])) + "\n")
+    assert [each.answers for each in QuestionTable(path)] == [(), (Answer("Oslo"),)]
+
 
 def test_an_answer_is_found_at_its_place_or_at_the_nearest_one() -> None:
     assert Answer("Oslo", 13).found_in(CONTEXT) == Answer("Oslo", 13)
@@ -80,6 +104,7 @@ NASTY: list[tuple[str, Any, type[HeedError], str]] = [
     ("no answer", {"question": "x", "context": "y"}, DataError, "has no column called answer or answers"),
     ("a number", row(question=5), DataError, "'question' is a number; it must be a string."),
     ("no place", row(start="here"), DataError, "'start' is 'here'; it must be a whole number, counted from 0."),
+    ("half a place", row(start=13.5), DataError, "'start' is 13.5; it must be a whole number"),
     ("endless place", row(start=float("inf")), DataError, "'start' is inf; it must be a whole number"),
     ("gap", {**dict.fromkeys(GAP, "x"), "A-offset": None}, DataError, "not a row of GAP"),
     ("columns", row(answer={"text": ["a", "b"], "start": [0]}), DataError, "the answers have 2 texts and 1 starts"),

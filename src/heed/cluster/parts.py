@@ -215,7 +215,7 @@ def _opened(path: Path, kinds: FieldKinds) -> InputFile:
     """A file. Adds the kinds of the fields of its JSON objects."""
     if kind_of(path) == "jsonl":
         of_file = FieldKinds()
-        for number, record in jsonl_records(path, "replace"):
+        for number, record in jsonl_records(path, "replace", skip_blank=False):
             of_file.add(record, f"{path}:{number}")
         kinds.merge(of_file, str(path))
     return _opened_parquet(path) if is_parquet(path) else _opened_text(path)
@@ -265,7 +265,7 @@ def _json_groups(path: Path, part: Part, errors: Errors, columns: Sequence[str] 
 
     arrow = {"int64": pyarrow.int64(), "double": pyarrow.float64(), "bool": pyarrow.bool_()}
     kinds = {name: kind for name, kind in part.kinds if columns is None or name in columns}
-    records = islice(jsonl_records(path, errors, part.offset, part.first_row), part.num_rows)
+    records = islice(jsonl_records(path, errors, part.offset, part.first_row, skip_blank=False), part.num_rows)
     while group := [record for _, record in islice(records, GROUP_ROWS)]:
         cells = {name: [record.get(name) for record in group] for name in kinds}
         yield pyarrow.table({

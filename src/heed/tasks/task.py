@@ -167,6 +167,11 @@ class Task(ABC):
         """Choose the settings for a corpus and a machine that the user did not give."""
 
     @classmethod
+    def shorter_texts(cls, most: int) -> Mapping[str, Any]:
+        """Settings for a reader that can read `most` tokens of a text, fewer than the task would choose."""
+        return {"data.max_tokens": most}
+
+    @classmethod
     def schedule_for(cls, recipe: Any, num_updates: float, free: Collection[str]) -> Chosen:
         """Changes of the default schedule for a training of this number of updates, by recipe key, with reasons.
 

@@ -39,7 +39,10 @@ def choose_masked_language_model(stats: CorpusStats, machine: Machine, given: Ma
     text = f"{characters:,.0f} characters"
     vocab_size = vocabulary(given, size.vocab_size, text)
     d_model = given_number(given, "model.d_model", size.d_model)
-    max_tokens = given_number(given, "data.max_tokens", size.length)
+    most = size.length
+    if given.get("model.positions") == "learned" and "model.max_len" in given:
+        most = max(1, min(most, given_number(given, "model.max_len", 0) - 2))
+    max_tokens = given_number(given, "data.max_tokens", most)
     batch = given_number(given, "training.tokens_per_batch", 4096 if machine.device == "cpu" else 32768)
     tokens = tokens_per_epoch(stats, given, given_number(given, "tokenizer.vocab_size", vocab_size[0]))
     eval_every = updates_per_epoch(tokens, given, batch * machine.num_processes)

@@ -61,7 +61,7 @@ class Answerer:
         length = self.model.head.max_words
         rows = [
             (number, begin, window)
-            for number, windows in enumerate(self._windows(questions))
+            for number, windows in enumerate(self.encoder.windows(questions))
             for begin, row in windows
             if (window := with_spans(questions[number], begin, row, [], length)) is not None
         ]
@@ -78,22 +78,12 @@ class Answerer:
 
         None for a context that is read in several windows, or has no words.
         """
-        [windows] = self._windows([question])
+        [windows] = self.encoder.windows([question])
         if len(windows) > 1 or not question.words:
             return None
         [(_, row)], trace = windows, Trace()
         self.model.read(word_source({name: [row[name]] for name in COLUMNS}).to(self.device), trace=trace)
         return trace, row, int(getattr(self.model.reader, "num_added", 0))
-
-    def _windows(self, questions: Sequence[SplitQuestion]) -> list[list[tuple[int, Row]]]:
-        """The windows of each context, as long as the model can read them."""
-        reader = self.model.reader
-        positions = getattr(reader.config, "max_len", 0)
-        if not positions:
-            return self.encoder.windows(questions)
-        most_asked = max((len(ids) for ids in self.encoder.asked_ids(questions)), default=0)
-        left = positions - reader.num_added - most_asked - 2
-        return self.encoder.shorter(max(1, left)).windows(questions)
 
     @torch.no_grad()
     def _read(self, rows: Sequence[Row]) -> Iterator[tuple[NDArray[np.float64], np.float64]]:

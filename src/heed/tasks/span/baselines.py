@@ -23,7 +23,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby, pairwise
 
 from heed.tasks.span.words import Cell, SplitQuestion
-from heed.text.readers.questions import Question
+from heed.text.readers.questions import Answer, Question
 
 WINDOW, NEAREST = "sliding window", "nearest candidate"
 _LISTED = """
@@ -58,11 +58,13 @@ def nearest_candidate(question: Question) -> str:
     """The candidate with the fewest characters between it and the marked word."""
     mark = question.mark or 0
 
-    def distance(start: int | None, length: int) -> int:
-        start = start or 0
-        return mark - start - length if start < mark else start - mark
+    def distance(candidate: Answer) -> float:
+        found = candidate.found_in(question.context)
+        if found is None or found.start is None:
+            return math.inf
+        return mark - found.start - len(found.text) if found.start < mark else found.start - mark
 
-    return min(question.candidates, key=lambda each: distance(each.start, len(each.text))).text
+    return min(question.candidates, key=distance).text
 
 
 def sliding_window(split: SplitQuestion) -> Cell | None:

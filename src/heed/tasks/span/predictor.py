@@ -33,7 +33,8 @@ class SpanPredictor(Predictor):
         """The model with its encoding of words."""
         data: Any = self.run.recipe.data
         words = WordEncoder(data, self.run.tokenizers["src"], SpanWords.read(self.run.files))
-        return Answerer(self.run.model, PairEncoder(words, data.max_tokens, data.overlap), self.run.device)
+        encoder = PairEncoder(words, data.max_tokens, data.overlap, self.run.recipe.model.max_positions)
+        return Answerer(self.run.model, encoder, self.run.device)
 
     def extract(self, questions: Sequence[Question], top: int = 1) -> list[list[SpanPrediction]]:
         """The `top` most probable answers to each question, the best first."""
@@ -102,7 +103,10 @@ def question_in(line: str, number: int) -> Question:
             record = parse_json(line)
         except ValueError as error:
             raise UsageError(f"line {number} begins with {{, but is not a JSON object: {line[:80]!r}.") from error
-        return next(questions_of(record, number, f"line {number}", needs_answers=False))
+        questions = [*questions_of(record, number, f"line {number}", needs_answers=False)]
+        if len(questions) != 1:
+            raise UsageError(f'line {number} has {len(questions)} questions in "qas"; give one question on each line.')
+        return questions[0]
     question, tab, context = line.partition("\t")
     if not tab or "\t" in context:
         raise UsageError(

@@ -56,7 +56,8 @@ def prepare_spans(
         num_singletons=_num_singletons(tokenizer, lines()) if has_own_words else 0,
     )
     labels.write(RunFiles(folder))
-    encoder = PairEncoder(WordEncoder(data, tokenizer, labels), data.max_tokens, data.overlap)
+    words = WordEncoder(data, tokenizer, labels)
+    encoder = PairEncoder(words, data.max_tokens, data.overlap, recipe.model.max_positions)
     seen, dropped = prepare.SeenRows(folder), Counter[str]()
     rows = encoded(questions("encoding"), encoder, recipe.head, dropped, seen)
     files = {"table": fingerprint_file(data.resolve(data.table))}

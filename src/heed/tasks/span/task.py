@@ -76,6 +76,10 @@ class SpanTask(ReaderTask):
             )
 
     @classmethod
+    def shorter_texts(cls, most: int) -> Mapping[str, Any]:
+        return {"data.max_tokens": most, "data.overlap": most // 3}
+
+    @classmethod
     def examine(cls, data: SpanData, quiet: bool) -> Examination:
         if not data.table:
             raise UsageError("data.table is missing: give --table F.")
@@ -113,7 +117,7 @@ class SpanTask(ReaderTask):
         """The encoding of questions and contexts."""
         data = self.recipe.data
         words = WordEncoder(data, self.tokenizers["src"], SpanWords.read(RunFiles(self.folder)))
-        return PairEncoder(words, data.max_tokens, data.overlap)
+        return PairEncoder(words, data.max_tokens, data.overlap, self.recipe.model.max_positions)
 
     def collate(self, ids: Mapping[str, Sequence[Ids]], rows: Sequence[int] | NDArray[np.int64]) -> SpanBatch:
         return collate(ids, rows)

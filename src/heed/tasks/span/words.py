@@ -130,23 +130,24 @@ Row = dict[str, Any]
 
 
 class PairEncoder:
-    """Turns questions with their contexts into columns of the token store, for training and in use."""
+    """Turns questions with their contexts into columns of the token store, for training and in use.
 
-    def __init__(self, words: WordEncoder[SpanWords], max_tokens: int, overlap: int) -> None:
+    Windows have at most `max_tokens` tokens of a context, and fewer where the reader has not so many positions. A
+    question is cut where it would take more than half of them.
+    """
+
+    def __init__(
+        self, words: WordEncoder[SpanWords], max_tokens: int, overlap: int, max_positions: int | None = None
+    ) -> None:
+        """`max_positions`: see `ModelConfig.max_positions`."""
         self.words = words
         self.max_tokens, self.overlap = max_tokens, overlap
-
-    def shorter(self, most: int) -> PairEncoder:
-        """The same with windows of at most `most` tokens."""
-        return PairEncoder(self.words, min(self.max_tokens, most), min(self.overlap, most // 2))
-
-    def asked_ids(self, questions: Sequence[SplitQuestion]) -> list[list[int]]:
-        """The ids of the questions alone."""
-        return self.words.columns([_words(each.asked, each.marks[0]) for each in questions])["src"]
+        self.most = None if max_positions is None else max(2, max_positions - 2)
+        """Tokens of a question and a window together, without the end of each."""
 
     def windows(self, questions: Sequence[SplitQuestion]) -> list[list[tuple[int, Row]]]:
         """The windows of each context: its first word, and its columns together with the question."""
-        asked = self.words.columns([_words(each.asked, each.marks[0]) for each in questions])
+        asked = self._asked(questions)
         context = self.words.columns([_words(each.words, each.marks[1]) for each in questions])
         rows = []
         for number in range(len(questions)):
@@ -155,9 +156,24 @@ class PairEncoder:
             spelled = _split(of_context["chars"])
             size = len(of_context["src"])
             ends = [*of_context["starts"][1:], size] if of_context["starts"] else []
-            parts = windows(ends, self.max_tokens, self.overlap)
+            left = self.max_tokens if self.most is None else min(self.max_tokens, self.most - len(of_question["src"]))
+            parts = windows(ends, left, min(self.overlap, left // 2))
             rows.append([(begin, _joined(of_question, _part(of_context, spelled, begin, end))) for begin, end in parts])
         return rows
+
+    def _asked(self, questions: Sequence[SplitQuestion]) -> dict[str, list[list[int]]]:
+        """The columns of the questions, cut after the words that fit."""
+        columns = self.words.columns([_words(each.asked, each.marks[0]) for each in questions])
+        if self.most is None:
+            return columns
+        half = self.most // 2
+        for number, ids in enumerate(columns["src"]):
+            if len(ids) > half:
+                of_question = {name: columns[name][number] for name in COLUMNS}
+                fit = sum(end <= half for end in [*of_question["starts"][1:], len(ids)])
+                for name, values in _part(of_question, _split(of_question["chars"]), 0, fit).items():
+                    columns[name][number] = values
+        return columns
 
 
 def _words(words: Sequence[Word], marks: Sequence[str]) -> Words:

@@ -144,7 +144,7 @@ def questions_of(record: Record, number: int, place: str, needs_answers: bool = 
         raise DataError(f"{place}: got {_kind(record)}; a paragraph is a JSON object.")
     folded = {str(name).strip().casefold(): value for name, value in record.items()}
     if "pronoun-offset" in folded:
-        yield _of_gap(folded, number, place)
+        yield _of_gap(folded, number, place, needs_answers)
     elif "qas" in folded:
         context = _text(folded, CONTEXT, place)
         if not isinstance(folded["qas"], list):
@@ -165,13 +165,19 @@ def _flat(record: Record, number: int, place: str, needs_answers: bool) -> Quest
         number, _text(record, QUESTION, place), _text(record, CONTEXT, place), answers,
         tuple(_answer(each, place) for each in _list(record.get("candidates"), "candidates", place)),
         _number(next((record[name] for name in MARK if name in record), None), "mark", place),
-        str(record.get("id") or ""), str(record.get("group") or ""),
+        _name(record, "id"), _name(record, "group"),
     )  # fmt: skip
+
+
+def _name(record: Record, column: str) -> str:
+    value = record.get(column)
+    return "" if value is None else str(value)
 
 
 def _answers(record: Record, place: str) -> tuple[Answer, ...] | None:
     """The answers of a record; None without a column of them."""
-    name = next((name for name in ANSWER if name in record), None)
+    names = [name for name in ANSWER if name in record]
+    name = next((name for name in names if record[name] not in (None, "")), names[0] if names else None)
     if name is None:
         return () if record.get("is_impossible") is True else None
     if record.get("is_impossible") is True:
@@ -182,8 +188,8 @@ def _answers(record: Record, place: str) -> tuple[Answer, ...] | None:
     if isinstance(value, Mapping):
         value = _in_columns(value, place)
     if isinstance(value, list):
-        return tuple(answer for each in value if (answer := _answer(each, place)).text)
-    if value is None or value == "":
+        return tuple(answer for each in value if (answer := _answer(each, place)).text.strip())
+    if value is None or (isinstance(value, str) and not value.strip()):
         return ()
     if not isinstance(value, str):
         raise DataError(f"{place}: the answer is {_kind(value)}; it must be a string.")
@@ -227,22 +233,21 @@ def _parsed(text: str, name: str, place: str) -> Any:
         raise DataError(f"{place}: {name!r} is not JSON; it must be a list.") from error
 
 
-def _of_gap(record: Record, number: int, place: str) -> Question:
-    """A row of GAP (Webster et al. 2018): the answer is name A, name B, or neither."""
+def _of_gap(record: Record, number: int, place: str, needs_answers: bool) -> Question:
+    """A row of GAP (Webster et al. 2018): the answer is name A, name B, or neither; without answers, it is unknown."""
     try:
         pronoun, context = str(record["pronoun"]), str(record["text"])
-        names = [
-            (Answer(str(record[name]), int(record[f"{name}-offset"])), str(record[f"{name}-coref"]).upper() == "TRUE")
-            for name in "ab"
-        ]
+        candidates = tuple(Answer(str(record[name]), int(record[f"{name}-offset"])) for name in "ab")
         mark = int(record["pronoun-offset"])
+        answers = None
+        if needs_answers or "a-coref" in record:
+            means = [str(record[f"{name}-coref"]).upper() == "TRUE" for name in "ab"]
+            answers = tuple(name for name, is_meant in zip(candidates, means, strict=True) if is_meant)
     except (LookupError, ValueError, TypeError, OverflowError) as error:
-        raise DataError(f"{place}: not a row of GAP: {error} is missing or no number.") from error
+        raise DataError(f"{place}: not a row of GAP: {error} is missing or not a number.") from error
     folded = pronoun.casefold()
     group = "feminine" if folded in FEMININE else "masculine" if folded in MASCULINE else ""
-    answers = tuple(name for name, is_meant in names if is_meant)
-    candidates = tuple(name for name, _ in names)
-    return Question(number, pronoun, context, answers, candidates, mark, str(record.get("id", "")), group)
+    return Question(number, pronoun, context, answers, candidates, mark, _name(record, "id"), group)
 
 
 def _text(record: Record, names: Sequence[str], place: str) -> str:
@@ -269,10 +274,21 @@ def _number(value: Any, name: str, place: str) -> int | None:
     if value is None or value == "" or (isinstance(value, float) and value != value):
         return None
     try:
-        number = int(value)
+        number = int(value) if not isinstance(value, float | str) else _whole_number(value)
     except (ValueError, TypeError, OverflowError) as error:
         raise DataError(f"{place}: {name!r} is {value!r}; it must be a whole number, counted from 0.") from error
     return number if number >= 0 else None
+
+
+def _whole_number(value: float | str) -> int:
+    """A whole number, also as tables with gaps write them: 2.0. Raises ValueError."""
+    try:
+        return int(str(value))
+    except ValueError:
+        number = float(value)
+        if not number.is_integer():
+            raise
+        return int(number)
 
 
 def _kind(value: object) -> str:

@@ -49,13 +49,16 @@ def field_names(files: CorpusFiles, errors: Errors = "strict") -> tuple[str, str
 
 
 def jsonl_records(
-    path: str | Path, errors: Errors = "strict", offset: int = 0, num_before: int = 0
+    path: str | Path, errors: Errors = "strict", offset: int = 0, num_before: int = 0, skip_blank: bool = True
 ) -> Iterator[tuple[int, dict[str, Any]]]:
     """The object of each line, with its number. `offset`, `num_before`: as `read_lines`.
 
-    Raises DataError, with file and line, for anything else, and for half a character in a string.
+    `skip_blank`: without blank lines. Raises DataError, with file and line, for anything else, and for half a character
+    in a string.
     """
     for number, line in enumerate(read_lines(path, errors, offset, num_before), start=num_before + 1):
+        if skip_blank and not line.strip():
+            continue
         place = f"{shown_name(path)}:{number}"
         try:
             record = parse_json(line)
