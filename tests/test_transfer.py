@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 from command import call
-from random_models import READER_CONFIGS, model_of, random_source
+from random_models import READER_CONFIGS, VOCABULARIES, model_of, random_source
 from toy import WORDS, prepared, trained, trainer_of, unchecked_shapes, with_weights, write_lines
 from trainings import content
 
@@ -16,6 +16,7 @@ import heed
 from heed.core.errors import UsageError
 from heed.models import build_model
 from heed.models.transfer import READER, embedding_name, reader_config, reader_weights
+from heed.models.transformer import TransformerConfig
 from heed.nn.contract import Vocabularies
 from heed.nn.weight_file import read_weights
 from heed.run import WEIGHTS, Run, load_weights
@@ -175,6 +176,19 @@ def test_the_encoder_of_a_translator_is_a_reader(trained: Path) -> None:
     load_weights(reader, reader_weights(run.recipe.model, run.weights()), trained)
     source = random_source([4, 7])
     torch.testing.assert_close(reader.read(source), run.model.encoder.read(source))
+
+
+@pytest.mark.parametrize("attention", ["same", "rotary", "projected_heads", "scaled_dot"])
+@torch.no_grad()
+def test_the_encoder_keeps_its_own_attention(attention: Any) -> None:
+    config = TransformerConfig(d_model=8, d_ff=8, num_heads=2, encoder_attention=attention)
+    model: Any = build_model(config, VOCABULARIES).eval()
+    weights = reader_weights(config, dict(model.named_parameters()))
+    reader: Any = build_model(reader_config(config), VOCABULARIES)
+    assert weights.keys() == dict(reader.named_parameters()).keys()
+    reader.load_state_dict(weights)
+    source = random_source([4, 7])
+    torch.testing.assert_close(reader.eval().read(source), model.encoder.read(source))
 
 
 @every_task

@@ -19,7 +19,7 @@ from heed.core.errors import DataError, UsageError
 from heed.core.progress import warn
 from heed.members import register_installed
 from heed.models import MODELS
-from heed.models.depth_change import DEPTHS, with_layers
+from heed.models.depth_change import DEPTHS, fills
 from heed.models.transfer import without_dropout
 from heed.models.vocabulary_change import require_exchangeable
 from heed.nn.contract import Vocabularies
@@ -308,7 +308,7 @@ def differs_in_depth(init: Run, recipe: Recipe) -> bool:
     with torch.device("meta"):
         model = task_type(recipe.task).new_model(recipe, init.vocabularies)
     shapes = shapes_of(dict(model.named_parameters()))
-    return with_layers(init.shapes, shapes) == shapes
+    return fills(init.shapes, shapes)
 
 
 def _characters_per_row(diagnosis: Diagnosis) -> float:

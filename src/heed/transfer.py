@@ -7,7 +7,7 @@ and normaliser are the other run's, and the head is new.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import torch
@@ -95,6 +95,8 @@ class Transfer:
         weights = self._weights(config)
         if missing := [name for name in weights if name not in parameters]:
             raise UsageError(f"--init-parts {self.parts}: the model has no weight {missing[0]}.")
+        if self.parts == "encoder" and (new := sorted(_of_reader(parameters) - weights.keys())):
+            raise UsageError(f"--init-parts encoder: {self.init.folder} has no weight {new[0]} of the reader.")
         where = self.init.folder / WEIGHTS
         require_shapes(shapes_of(weights), shapes_of({name: parameters[name] for name in weights}), where)
         with torch.no_grad():
@@ -112,6 +114,11 @@ class Transfer:
         if self.backward is not None:
             weights |= reader_weights(self.backward.recipe.model, self.backward.weights(), "backward")
         return {READER + name: tensor for name, tensor in weights.items()}
+
+
+def _of_reader(names: Iterable[str]) -> set[str]:
+    """The weights of a reader without the mix of its layers, which each task learns."""
+    return {name for name in names if name.startswith(READER) and not name.startswith(f"{READER}mix.")}
 
 
 def _require_backward(init: Run, backward: Run) -> None:

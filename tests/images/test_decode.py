@@ -61,6 +61,13 @@ def test_sixteen_bits_are_scaled_to_eight() -> None:
     assert colour(decode(encoded(image), "x", 8), 4) == [128, 128, 128]
 
 
+def test_fractions_are_not_taken_for_black() -> None:
+    for full in (1.0, 255.0):
+        values = np.array([[0.0, 0.5], [0.75, 1.0]], dtype=np.float32) * full
+        pixels = decode(encoded(Image.fromarray(values), "TIFF"), "x", 2)
+        assert pixels[0].tolist() == [[0, 127], [191, 255]]
+
+
 def test_transparent_parts_are_white() -> None:
     image = Image.new("RGBA", (8, 8), (0, 0, 0, 0))
     assert colour(decode(encoded(image), "x", 8), 4) == [255, 255, 255]

@@ -30,6 +30,13 @@ def test_a_folder_an_archive_and_a_file_have_the_same_images(tmp_path: Path) -> 
         assert (images.names, images.read("a.png")) == (["a.png"], b"1")
 
 
+def test_an_archive_of_the_present_folder_has_the_same_names(tmp_path: Path) -> None:
+    with open_images(write_tar(tmp_path / "x.TAR", [("./a/x.png", b"1"), ("./b/x.png", b"2")])) as images:
+        assert images.names == ["a/x.png", "b/x.png"]
+        assert images.find("./a/x.png") == images.find("a/x.png") == "a/x.png"
+        assert images.read("b/x.png") == b"2"
+
+
 def test_a_name_without_folders_is_enough_only_where_it_is_unique(tmp_path: Path) -> None:
     with open_images(write_tar(tmp_path / "x.tar", [("a/x.png", b"1"), ("b/x.png", b"2")])) as images:
         assert images.find("x.png") is None

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from heed.models import build_model
-from heed.models.depth_change import with_layers
+from heed.models.depth_change import fills, with_layers
 from heed.models.rnn_lm import RecurrentConfig
 from heed.models.transformer import TransformerConfig
 from heed.nn.contract import Vocabularies
@@ -52,3 +52,6 @@ def test_layers_that_are_no_stack_are_not_copied() -> None:
     models = (build_model(RecurrentConfig(d_model=4, hidden_size=4, num_layers=n), Vocabularies(0, 9)) for n in (1, 2))
     old, new = (shapes_of(dict(model.named_parameters())) for model in models)
     assert with_layers(old, new).keys() == old.keys() < new.keys()
+    assert not fills(old, new)
+    assert not fills(new, old)  # the head read the last layer, and the first one would remain
+    assert fills(old, old) and fills(dict.fromkeys(stack(3), 1), dict.fromkeys(stack(2), 1))

@@ -25,10 +25,12 @@ from heed.core.config import Document, build
 from heed.core.errors import UsageError
 from heed.models.encoder import EncoderConfig
 from heed.models.encoder_decoder import EncoderDecoder, EncoderDecoderConfig, encoders
+from heed.models.recurrent_decoder import RecurrentDecoderConfig
 from heed.models.rnn_attention import RecurrentAttention
 from heed.models.transformer import DECODER_MIXING, Transformer, TransformerConfig
 from heed.models.transformer_decoder import TransformerDecoderConfig
 from heed.nn.dropout_keys import DropoutKeys
+from heed.recipe import build_recipe
 
 CLOSE = {"rtol": 1e-4, "atol": 1e-5}
 LENGTHS = [5, 3]
@@ -152,6 +154,26 @@ def test_maxout_equals_the_equations_of_bahdanau() -> None:
                 i, f, g, o = gates.chunk(4)
                 c[layer] = torch.sigmoid(f) * c[layer] + torch.sigmoid(i) * torch.tanh(g)
                 x = h[layer] = torch.sigmoid(o) * torch.tanh(c[layer])
+
+
+@torch.no_grad()
+def test_maxout_without_attention_reads_the_word_that_was_just_read() -> None:
+    decoder = RecurrentDecoderConfig(
+        hidden_size=12, start="thought", attention="none", readout="maxout", readout_of=("state",)
+    )
+    torch.manual_seed(1)
+    model = EncoderDecoder(translator(RNN_READER, decoder, tie="none"), VOCABULARIES)
+    found = features(model, torch.tensor([[1, 7], [1, 8]]))
+    assert not torch.allclose(found[0, 1], found[1, 1])
+
+
+def test_the_positions_of_the_encoder_are_those_of_the_translator() -> None:
+    encoder = EncoderConfig(d_model=12, num_heads=2, max_len=16)
+    assert EncoderDecoderConfig(d_model=12, encoder=encoder).max_positions == encoder.max_positions == 16
+    keys = {"task": "translation", "model.kind": "encoder_decoder", "model.encoder.kind": "encoder"}
+    keys |= {"model.encoder.max_len": 16, "data.src": "a", "data.tgt": "b"}
+    with pytest.raises(UsageError, match=r"data.max_tokens = 256 and the end of a source need 257 positions"):
+        build_recipe(Document(), keys)
 
 
 @torch.no_grad()

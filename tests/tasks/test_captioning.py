@@ -131,6 +131,13 @@ def test_tables_of_other_formats_and_columns_are_read(tmp_path: Path) -> None:
         CaptionTable.read(tmp_path / "a.csv", ("", "text", ""))
 
 
+def test_parts_of_some_rows_only_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"image": "a", "caption": "x", "split": null}\n{"image": "b", "caption": "y", "split": "test"}\n')
+    with pytest.raises(DataError, match=r"a.jsonl:2: the row has a part, in the column 'split', and the rows above"):
+        CaptionTable.read(path)
+
+
 # Training
 
 

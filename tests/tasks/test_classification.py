@@ -26,6 +26,7 @@ from heed.run import Run
 from heed.tasks.classification.answer import Combination, combinations, fit_factors
 from heed.tasks.classification.data import TableData
 from heed.tasks.classification.defaults import LEAST_UPDATES
+from heed.tasks.classification.labels import Labels
 from heed.tasks.classification.linear_part import HELD_OUT
 from heed.tasks.classification.prepare import targets_of
 from heed.tasks.classification.reading import LONGEST_SENTENCE, Encoding
@@ -283,6 +284,48 @@ def test_rows_are_held_out_by_label_and_equal_texts_together(tmp_path: Path) -> 
     assert held.tolist() != held_out(TableRows(data, data.table), 60, 2, is_number=False).tolist()
 
 
+def test_rows_with_several_labels_are_held_out_though_each_combination_is_rare(tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    names = [f"tag{number}" for number in range(40)]
+    drawn = [sorted(rng.choice(names, 5, replace=False).tolist()) for _ in range(400)]
+    lines = [json.dumps({"text": f"text {number}", "labels": tags}) for number, tags in enumerate(drawn)]
+    (tmp_path / "t.jsonl").write_text("\n".join(lines) + "\n")
+    data = TableData(table=str(tmp_path / "t.jsonl"))
+    held = held_out(TableRows(data, data.table), 80, 1, is_number=False)
+    assert 60 <= held.sum() <= 100
+    assert {tag for tags, is_held in zip(drawn, held, strict=True) if not is_held for tag in tags} == set(names)
+
+
+def test_validation_labels_that_are_all_unknown_are_named(trained: Path, tmp_path: Path) -> None:
+    valid = write(tmp_path / "valid.csv", [("a great film", "1"), ("a bad plot", "0")])
+    flags = ("--valid-table", valid, "--model.kind=linear", "--force", "--quiet")
+    result = call("train", "--table", trained.parent / "train.csv", "--out", tmp_path / "run", *flags)
+    assert result.code == 65 and "none of the labels of its 2 validation rows is in the training data" in result.err
+
+
+def test_the_column_that_is_scored_is_named_if_it_is_another(trained: Path, tmp_path: Path) -> None:
+    table = write(tmp_path / "test.csv", [("a great film", "pos"), ("a dull plot", "neg")], "text,category")
+    result = call("evaluate", trained, "--table", table)
+    assert result.code == 0
+    assert 'no column "label", which the run was trained on; compared with "category"' in result.err
+    same = call("evaluate", trained, "--table", write(table, [("a great film", "pos")], "text,Label"))
+    assert "no column" not in same.err
+
+
+def test_the_combination_of_equal_ones_is_the_simplest_and_easy_data_leave_doubt() -> None:
+    z = torch.linspace(0.1, 1.1, 20)[:, None] * torch.tensor([[1.0, -1.0]])
+    targets = torch.tensor([[1.0, 0.0]]).expand(20, 2)
+    [alone] = combinations(LINKS["label"], {"linear": z}, targets)
+    probabilities = LINKS["label"].probabilities(alone.outputs({"linear": z}))[:, 0]
+    assert 0.9 < float(probabilities.mean()) < 20.5 / 21 + 1e-3  # as if one of 21 rows were unknown
+    assert 0.6 < float(probabilities[0]) < 0.98 < float(probabilities[-1])
+
+
+def test_numbers_are_written_without_exponents() -> None:
+    labels = Labels("number", mean=0.0, scale=1.0)
+    assert [labels.answer([value]) for value in (1234567.0, -0.25, 3.0)] == ["1234570", "-0.25", "3"]
+
+
 @pytest.mark.parametrize("kind", list(LINKS))
 def test_factors_have_the_best_likelihood(kind: str) -> None:
     torch.manual_seed(1)
@@ -365,8 +408,8 @@ def test_the_linear_model_is_fitted_again_on_the_held_out_rows(trained: Path, tm
     torch.testing.assert_close(kept, oracle["training"].logits(valid), **close)
     assert not torch.allclose(kept, linear.logits(valid), **close)
     targets = targets_of(predictor.labels, [split(row)[1] for row in read_valid(tmp_path / "run")])
-    factors = fit_factors(predictor.labels.link, [kept], targets)
-    assert predictor.answer.factors["linear"] == pytest.approx(factors[0], rel=1e-3)
+    [expected] = combinations(predictor.labels.link, {"linear": kept}, targets)
+    assert predictor.answer.factors["linear"] == pytest.approx(expected.factors["linear"], rel=1e-3)
 
 
 def test_given_validation_rows_are_not_fitted(trained: Path, tmp_path: Path) -> None:

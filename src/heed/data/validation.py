@@ -29,8 +29,8 @@ def require_valid(rows: Sequence[Row]) -> None:
     """Raise DataError if there are no validation rows."""
     if not rows:
         raise DataError(
-            "no validation data: no row was held out, or the validation file has none. Give a file with some (such as "
-            "--valid-src and --valid-tgt, --valid-table or --valid-text), or more rows that differ."
+            "no validation data: no row was held out, or the validation file has none that can be used. Give a file "
+            "with some (such as --valid-src and --valid-tgt, --valid-table or --valid-text), or more rows that differ."
         )
 
 

@@ -139,7 +139,8 @@ def _in_colours(image: Image) -> Image:
         image = Image.fromarray(values.astype(np.uint8))
     elif image.mode in ("I", "F"):
         depths = np.asarray(image, dtype=np.float64)
-        image = Image.fromarray((depths / max(255.0, depths.max()) * 255).clip(0, 255).astype(np.uint8))
+        full = 1.0 if image.mode == "F" and depths.max() <= 1 else max(255.0, depths.max())
+        image = Image.fromarray((depths / full * 255).clip(0, 255).astype(np.uint8))
     if image.mode in ("RGBA", "LA", "PA", "La", "RGBa") or "transparency" in image.info:
         coloured = image.convert("RGBA")
         white = Image.new("RGBA", coloured.size, "white")

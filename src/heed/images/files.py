@@ -120,7 +120,8 @@ class Archive(ImageFiles):
         self._file = open_file(place)
         try:
             self._tar = tarfile.TarFile(fileobj=self._file)
-            self._members = {member.name: member for member in self._checked(place) if _is_image(member.name)}
+            checked = ((member.name.removeprefix("./"), member) for member in self._checked(place))
+            self._members = {name: member for name, member in checked if _is_image(name)}
             super().__init__(place, self._members)
         except (tarfile.TarError, EOFError, OverflowError, ValueError) as error:
             self._file.close()
@@ -172,7 +173,7 @@ def open_images(place: str | Path) -> ImageFiles:
         return Folder(path)
     with open_file(path):  # its errors are the clear ones
         pass
-    return Archive(path) if tuple(path.suffixes[-2:-1]) == (".tar",) or path.suffix == ".tar" else SingleFile(path)
+    return Archive(path) if ".tar" in [suffix.lower() for suffix in path.suffixes[-2:]] else SingleFile(path)
 
 
 def _is_image(name: str) -> bool:

@@ -33,14 +33,19 @@ class LineTranslator:
     def __init__(
         self, src_tokenizer: Tokenizer | None, tgt_tokenizer: Tokenizer, normaliser: Normaliser, searcher: Searcher,
         checks: OutputChecks | None = None, before_source: Sequence[int] = (), line_end: LineEnd | None = None,
+        max_positions: int | None = None,
     ) -> None:  # fmt: skip
-        """`before_source`: ids of the tag before each source. `searcher` may be replaced by `searched_by`."""
+        """`before_source`: ids of the tag before each source. `searcher` may be replaced by `searched_by`.
+
+        `max_positions`: of the model (see `ModelConfig`). Longer lines than it can read are split.
+        """
         self.src_tokenizer = src_tokenizer
         self.tgt_tokenizer = tgt_tokenizer
         self.normaliser = normaliser
         self.checks = checks or OutputChecks()
         self.before_source = list(before_source)
         self.detokenizer = Detokenizer(tgt_tokenizer, line_end)
+        self._longest = MAX_TOKENS if max_positions is None else min(MAX_TOKENS, max_positions - 1)
         self._searcher = searcher
         self._num_threads = self._num_batches = 1
 
@@ -64,7 +69,7 @@ class LineTranslator:
         if any(len(line) > MAX_CHARACTERS for line in lines):
             return self._translate_long(lines, options, constraints)
         requests = self.requests(lines, constraints, options.ban)
-        if any(len(request.source) > MAX_TOKENS for request in requests):
+        if any(len(request.source) > self._longest for request in requests):
             return self._translate_long(lines, options, constraints)
         hypotheses = self._best({request for request in requests if request.source}, options)
         return [
@@ -119,7 +124,7 @@ class LineTranslator:
         self, lines: Sequence[str], options: SearchOptions, constraints: Sequence[Constraints] | None
     ) -> list[Hypothesis]:
         """Split lines that are too long. A prefix is required of the first sentence."""
-        pieces = [split_if_long(line, self.num_source_tokens) for line in lines]
+        pieces = [split_if_long(line, self.num_source_tokens, self._longest) for line in lines]
         flat = None
         if constraints is not None:
             flat = [

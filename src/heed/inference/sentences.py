@@ -25,23 +25,27 @@ def most_tokens(line: str) -> int:
 
 
 def split_sentences(
-    text: str, num_tokens: Callable[[str], int], max_characters: int = MAX_CHARACTERS, language: str | None = None
+    text: str,
+    num_tokens: Callable[[str], int],
+    max_characters: int = MAX_CHARACTERS,
+    language: str | None = None,
+    most: int = MAX_TOKENS,
 ) -> list[Piece]:
     """The sentences of a text and the white space between them; no sentence exceeds a limit."""
     pieces = split_long(text, max_characters, language)
-    parts = [split_if_long(piece.text, num_tokens) if piece.is_sentence else [piece] for piece in pieces]
+    parts = [split_if_long(piece.text, num_tokens, most) if piece.is_sentence else [piece] for piece in pieces]
     return [piece for part in parts for piece in part]
 
 
-def split_if_long(line: str, num_tokens: Callable[[str], int]) -> list[Piece]:
-    """A line as one piece, or its sentences if it exceeds a limit."""
+def split_if_long(line: str, num_tokens: Callable[[str], int], most: int = MAX_TOKENS) -> list[Piece]:
+    """A line as one piece, or its sentences if it exceeds a limit; `most`: tokens of a piece."""
     max_characters = MAX_CHARACTERS
     if len(line) <= max_characters:
         length = num_tokens(line)
-        if length <= MAX_TOKENS or len(line) == 1:
+        if length <= most or len(line) == 1:
             return [Piece(line, True)]
-        max_characters = max(1, len(line) * MAX_TOKENS // length)
-    return split_sentences(line, num_tokens, max_characters)
+        max_characters = max(1, len(line) * most // length)
+    return split_sentences(line, num_tokens, max_characters, most=most)
 
 
 def translate_pieces(

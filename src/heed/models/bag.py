@@ -1,7 +1,8 @@
 """Bag of vectors of tokens and their n-grams (Joulin et al. 2017, "Bag of tricks for efficient text classification").
 
 The features of a position are the sum of the vectors of its token and of the n-grams that end there, which share
-`num_buckets` vectors by a hash (fastText). A head that takes their mean makes it fastText's classifier.
+`num_buckets` vectors by a hash (fastText). A head that takes their mean makes it fastText's classifier, except that the
+sum is divided by the number of tokens; fastText divides by that of tokens and n-grams.
 """
 
 from __future__ import annotations

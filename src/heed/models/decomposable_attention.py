@@ -97,7 +97,9 @@ class DecomposableAttention(ReaderModel):
         return x
 
     def _matches(self, source: TokenSource, x: Float[Tensor, "B S E"], sides: Sides) -> Float[Tensor, "B S M"]:
-        """Whether each token is in the other text, and the two greatest cosines with vectors there; no gradient."""
+        """Whether each token is in the other text, and the two greatest cosines with vectors there, or 0 if these are
+        negative; no gradient.
+        """
         ids, across = source.ids, sides.across()
         same: Bool[Tensor, "B S S"] = (ids[:, :, None] == ids[:, None]) & across & (ids != self.unk_id)[:, None]
         cosines = (x @ x.transpose(1, 2)).detach().masked_fill(~across, 0.0)

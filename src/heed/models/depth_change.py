@@ -1,8 +1,9 @@
 """Transfer of trained weights to a model with more or fewer layers.
 
 The layers of a stack are the modules `blocks.0`, `blocks.1`, ... of one parent. A deeper stack repeats each old layer
-in its place (stacking, Gong et al. 2019); a shallower one keeps the first and the last and others evenly between them
-(Sanh et al. 2019, "DistilBERT"), and a single layer is the last one, whose output the model's head was trained on.
+in its place (Gong et al. 2019 put a copy of the whole stack on top); a shallower one keeps the first and the last and
+others evenly between them (Sanh et al. 2019, "DistilBERT"), and a single layer is the last one, whose output the
+model's head was trained on.
 """
 
 from __future__ import annotations
@@ -26,6 +27,12 @@ def with_layers(weights: Mapping[str, T], names: Mapping[str, object]) -> dict[s
     old, new = _depths(weights), _depths(names)
     copied = {name: _origin(name, old, new) for name in names}
     return {name: weights[origin] for name, origin in copied.items() if origin in weights}
+
+
+def fills(weights: Mapping[str, T], shapes: Mapping[str, T]) -> bool:
+    """Whether a model with these shapes can start as copies of layers, and no other weight is left over."""
+    left = [name for name in weights if name not in shapes and not _LAYER.fullmatch(name)]
+    return not left and with_layers(weights, shapes) == shapes
 
 
 def _depths(names: Mapping[str, object]) -> dict[str, int]:

@@ -66,6 +66,10 @@ class EncoderDecoderConfig(ModelConfig):
             )
         return self
 
+    @property
+    def max_positions(self) -> int | None:
+        return self.encoder.max_positions
+
     def summary(self) -> str:
         return f"{self.decoder.summary()}, over {self.encoder.summary()}"  # type: ignore[attr-defined]
 

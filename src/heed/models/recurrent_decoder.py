@@ -289,7 +289,7 @@ class RecurrentDecoder(nn.Module):
 
     @property
     def _reads_old_state(self) -> bool:
-        return self.config.readout == "maxout" and self.config.attends == "before"
+        return self.config.readout == "maxout" and self.config.attends == "before" and self.config.attention != "none"
 
     def _inputs(
         self, words: Float[Tensor, "R T D"], contexts: Float[Tensor, "R T C"] | None, state: DecoderState,

@@ -150,7 +150,7 @@ class ShowAttendTell(GenerativeModel):
     ) -> tuple[Float[Tensor, "R C"], Float[Tensor, "R A"]]:
         """z_t, and what the head needs to know about the attention: α_t, and for hard attention two numbers."""
         keys, values = state.memory.layers[0]
-        weights = self.attention.weights(hidden[:, None], keys)  # [B, W, S]
+        weights = self.attention.weights(hidden[:, None], keys, state.memory.attention_mask())  # [B, W, S]
         by_row = weights.flatten(0, 1)
         if trace is not None:
             trace.record("decoder.cross", by_row[:, None, None])

@@ -59,7 +59,7 @@ def _encoder_of(config: TransformerConfig) -> EncoderConfig:
         d_model=config.d_model, d_ff=config.d_ff, num_heads=config.num_heads, num_layers=config.num_encoder_layers,
         positions=config.positions, scale_embeddings=True,  # type: ignore[arg-type]
         num_segments=0, embedding_norm=False, norm=config.norm, norm_epsilon=LAYER_NORM_EPSILON,
-        attention=config.attention, activation=config.activation, dropout=config.dropout,
+        attention=config.encoder_block().attention, activation=config.activation, dropout=config.dropout,
         attention_dropout=config.attention_dropout,
     )  # fmt: skip
 

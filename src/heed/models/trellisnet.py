@@ -76,7 +76,7 @@ class TrellisState(RowState):
 
 
 class TrellisNet(LanguageModel):
-    """P(w_t | w_<t) by a trellis network over the last `num_levels` tokens."""
+    """P(w_t | w_<t) by a trellis network over the last `num_levels` + 1 tokens."""
 
     Config = TrellisNetConfig
     reads = "stream"

@@ -134,7 +134,7 @@ Recorder = Callable[[Tensor], None]
 class Trace:
     """Collects attention weights, which are recorded only on request.
 
-    `weights[name]` is a list with one tensor `[B, H, T, S]` for each call of `advance`.
+    `weights[name]` is a list of tensors `[B, H, T, S]`, whose T add up to the tokens of all calls of `advance`.
     """
 
     weights: dict[str, list[Tensor]] = field(default_factory=dict)

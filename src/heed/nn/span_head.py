@@ -60,7 +60,7 @@ class SpanHead(nn.Module):
         scores = self._scores(features)
         legal = self._following(context, False) & context[..., None]
         legal = legal if candidates is None else legal & candidates
-        return SpanScores(scores.masked_fill(~legal, -torch.inf), self._none(features, context))
+        return SpanScores(scores.float().masked_fill(~legal, -torch.inf), self._none(features, context).float())
 
     def _scores(self, features: Float[Tensor, "B W D"]) -> Float[Tensor, "B W L"]:
         first, last = self.ends(features).unbind(-1)

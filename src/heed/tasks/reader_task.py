@@ -22,6 +22,16 @@ class ReaderTask(Task):
         if is_new:
             refuse_settings_of_translation(recipe)
 
+    @classmethod
+    def require_positions(cls, recipe: Any) -> None:
+        """Raise ValueError if texts can be longer than the reader has positions for."""
+        longest, most = recipe.data.max_tokens, recipe.model.max_positions
+        if most is not None and longest >= most:
+            raise ValueError(
+                f"data.max_tokens = {longest} and the end of a text need {longest + 1} positions, but the reader has "
+                f"{most}"
+            )
+
     @abstractmethod
     def collate(self, ids: Mapping[str, Sequence[Ids]], rows: Sequence[int] | NDArray[np.int64]) -> TrainingBatch:
         """A batch from the columns of the token store and the rows' indices in the corpus."""

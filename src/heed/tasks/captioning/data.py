@@ -6,7 +6,7 @@ divided, one with the name of the part. All captions of an image belong together
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -134,6 +134,11 @@ def _cells(path: Path, columns: tuple[str, str, str], errors: Errors) -> Iterato
         chosen = chosen or _columns(list(row), columns, name)
         image, caption, split = (row.get(column, "").strip() for column in chosen)
         place = f"{name}:{number}"
+        if not chosen[2] and (column := next(filter(_is_split, row), "")):
+            raise DataError(
+                f"{place}: the row has a part, in the column {column!r}, and the rows above have none. Give each row "
+                "its part."
+            )
         if not image:
             raise DataError(f"{place}: no image is named in the column {chosen[0]!r}.")
         if split.casefold() not in PARTS:
@@ -146,10 +151,10 @@ def _columns(names: Sequence[str], given: tuple[str, str, str], place: str) -> t
     image, caption, split = given
     image = find_column(names, image, IMAGE_COLUMNS, "--data.image_column", place)
     caption = find_column(names, caption, CAPTION_COLUMNS, "--data.caption_column", place)
-    if split or _has(names, SPLIT_COLUMNS):
+    if split or any(map(_is_split, names)):
         split = find_column(names, split, SPLIT_COLUMNS, "--data.split_column", place)
     return image, caption, split
 
 
-def _has(names: Iterable[str], usual: Sequence[str]) -> bool:
-    return any(name.casefold() in usual for name in names)
+def _is_split(name: str) -> bool:
+    return name.casefold() in SPLIT_COLUMNS

@@ -3,6 +3,11 @@
 The outputs of the combination are Σ_m s_m z_m. The factors s_m ≥ 0 are those with the best likelihood of the validation
 data: they weigh the parts, and calibrate the probabilities too (for one part, s is an inverse temperature; Guo et al.
 2017). Each part alone and both together are scored, and the simplest one that no other beats is kept.
+
+Where the answers to all validation rows are right, the likelihood has no maximum: it grows with the factors, and the
+probabilities with it. So the factors are fitted as if one more row were there, of which nothing is known: each target
+is (N y + u) / (N + 1), where u are the targets of an output of 0 (compare Platt 1999, "Probabilistic outputs for
+support vector machines", section 2.2).
 """
 
 from __future__ import annotations
@@ -90,6 +95,8 @@ def combinations(
     link: Link, parts: Mapping[str, Float[Tensor, "N K"]], targets: Float[Tensor, "N K"]
 ) -> list[Combination]:
     """Each part alone, and both together; the simplest first."""
+    unknown = link.probabilities(torch.zeros_like(targets))
+    targets = (len(targets) * targets + unknown) / (len(targets) + 1)
     alone = [Combination(name, {name: fit_factors(link, [parts[name]], targets)[0]}) for name in PARTS if name in parts]
     if len(alone) < 2:
         return alone

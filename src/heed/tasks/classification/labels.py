@@ -110,7 +110,8 @@ class Labels:
     def answer(self, probabilities: Sequence[float]) -> str:
         """The best answer from the outputs of `Link.probabilities`."""
         if self.kind == "number":
-            return f"{probabilities[0] * self.scale + self.mean:.6g}"
+            value = probabilities[0] * self.scale + self.mean
+            return np.format_float_positional(value, precision=6, fractional=False, trim="-")
         if self.kind == "labels":
             pairs = zip(self.names, probabilities, strict=True)
             return json.dumps([name for name, p in pairs if p > THRESHOLD], ensure_ascii=False)

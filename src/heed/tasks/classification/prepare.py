@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from heed.core.errors import DataError
 from heed.core.run_files import RunFiles
 from heed.data.store import write_store
 from heed.data.validation import Row, write_valid
@@ -21,10 +22,12 @@ from heed.tasks.classification.reading import Encoding
 from heed.tasks.classification.rows import LabelledTexts, TableRows, held_out, split, training_rows
 from heed.text.doctor.findings import Diagnosis
 from heed.text.readers import fingerprint_file
+from heed.text.readers.columns import listed
 from heed.text.readers.labelled import open_labelled
 from heed.text.tokenizers import Tokenizer
 
 SIDES = ("src",)
+UNKNOWN = "validation rows with a label that is not in training"
 
 
 def answer_kind(answer: str, diagnosis: Diagnosis) -> str:
@@ -55,6 +58,11 @@ def prepare_classifier(
     labels.write(files)
     dropped: Counter[str] = Counter()
     valid = list(_valid_rows(recipe, labels, held, dropped))
+    if not valid and dropped[UNKNOWN]:
+        raise DataError(
+            f"{data.valid_table or data.table}: none of the labels of its {dropped[UNKNOWN]:,} validation rows is in "
+            f"the training data, which has {listed(labels.names)}. Write labels in the same way in both."
+        )
     write_valid(folder, valid)
 
     def train() -> Iterator[LabelledTexts]:
@@ -97,7 +105,7 @@ def _valid_rows(recipe: Any, labels: Labels, held: NDArray[np.bool_] | None, dro
     number = 0
     for texts, of_row in rows:
         if not labels.known(of_row):
-            dropped["validation rows with a label that is not in training"] += 1
+            dropped[UNKNOWN] += 1
         elif number < data.max_valid:
             number += 1
             yield (*texts, labels.written(of_row))

@@ -34,7 +34,12 @@ def read_test(predictor: Any, table: Path, errors: Errors) -> list[Row]:
     rows: list[Row] = []
     left_out, labels = 0, predictor.labels
     named = "number" if labels.kind == "number" else "label"
-    for row in open_test(predictor, table, errors).rows:
+    opened = open_test(predictor, table, errors)
+    if labels.columns and opened.heading and opened.choice.label is not None:
+        trained, here = labels.columns[-1].strip(), opened.heading[opened.choice.label].strip()
+        if trained.casefold() != here.casefold():
+            message(f'{table}: no column "{trained}", which the run was trained on; compared with "{here}"')
+    for row in opened.rows:
         if labels.kind == "labels":
             has_answer = bool(row.labels) or row.is_list
         else:

@@ -94,12 +94,8 @@ class ClassificationTask(ReaderTask):
         if answer != "auto" and metric not in (LOSS, *METRICS_OF[answer]):
             allowed = " or ".join(f'"{name}"' for name in (LOSS, *METRICS_OF[answer]))
             raise ValueError(f'data.answer = "{answer}" needs training.stop_metric = {allowed}, got "{metric}"')
-        most = recipe.model.max_positions
-        if is_new and most is not None and recipe.data.max_tokens >= most:
-            raise ValueError(
-                f"data.max_tokens = {recipe.data.max_tokens} and the end of a text need {recipe.data.max_tokens + 1} "
-                f"positions, but the reader has {most}"
-            )
+        if is_new:
+            cls.require_positions(recipe)
 
     @classmethod
     def examine(cls, data: TableData, quiet: bool) -> Examination:
@@ -214,7 +210,7 @@ class ClassificationTask(ReaderTask):
         references = [row[-1] for row in self.valid]
         tried = [self._tried(answer, parts, references) for answer in combinations(link, parts, self.valid_targets)]
         name = METRICS_OF[self.labels.kind][0]
-        best = max(tried, key=lambda each: (each.scores[name].value, -each.loss))
+        best = max(tried, key=lambda each: each.scores[name].value)  # of equal ones the first, which is the simplest
         self.answer = best.answer
         of_parts = [(each.answer.name, each.scores[name]) for each in tried if each.answer.name != BOTH]
         alone = {f"{name}_{part}": replace(score, name=f"{score.name} ({part})") for part, score in of_parts}

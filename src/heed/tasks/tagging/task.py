@@ -76,6 +76,8 @@ class TaggingTask(ReaderTask):
             raise ValueError('a CRF has no label smoothing: set training.label_smoothing = 0 or head.kind = "softmax"')
         if training.label_smoothing and training.smoothing_kind != "uniform":
             raise ValueError('tags are smoothed with training.smoothing_kind = "uniform"')
+        if is_new:
+            cls.require_positions(recipe)
 
     @classmethod
     def examine(cls, data: TagData, quiet: bool) -> Examination:

@@ -80,6 +80,12 @@ class TranslationTask(GenerationTask):
                 "pairs: give --model.kind=phrase_based, whose language model reads this text, or translate it with a "
                 f"model of the other direction first ({guide('more-data.md')})"
             )
+        most, longest = recipe.model.max_positions, recipe.data.max_tokens
+        if is_new and most is not None and longest >= most:
+            raise ValueError(
+                f"data.max_tokens = {longest} and the end of a source need {longest + 1} positions, but the encoder "
+                f"has {most}: lower the one or raise model.encoder.max_len"
+            )
         if model.derives:
             require_derivable_recipe(recipe)
             if is_new:
