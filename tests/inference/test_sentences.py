@@ -10,6 +10,7 @@ from hashed_model import HashedModel
 
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import Constraints, Request, SearchOptions
+from heed.inference.line_translator import LineTranslator
 from heed.inference.sentences import MAX_TOKENS, split_if_long, split_sentences, translate_pieces
 from heed.inference.translator import ModelTranslator
 from heed.text.normalise import Normaliser
@@ -110,6 +111,18 @@ def test_a_line_of_many_tokens_is_translated_in_pieces() -> None:
     assert sum(map(int, thai.text.split())) == 4500
     assert english.text == "950", "as it is"
     assert max(len(request.source) for request in searched) <= MAX_TOKENS
+
+
+def test_a_line_is_split_where_the_model_has_few_positions() -> None:
+    searched: list[int] = []
+
+    def find(requests: Sequence[Request], _options: SearchOptions) -> dict[Request, Hypothesis]:
+        searched.extend(len(request.source) for request in requests)
+        return {request: Hypothesis((), 0.0, 0.0, text="x") for request in requests}
+
+    translator = LineTranslator(Byte(), Byte(), Normaliser(), find, max_positions=16)
+    translator.translate(["A bird. " * 10, "abc " * 20, "A bird."], SearchOptions())
+    assert 7 < max(searched) <= 15
 
 
 @pytest.mark.parametrize("text", ["", " ", "a" * 900 + "ก" * 900, "ก" * 3000 + " b", "Ab. " * 700])

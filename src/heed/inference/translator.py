@@ -39,9 +39,11 @@ class ModelTranslator(LineTranslator):
         before_source: Sequence[int] = (), line_end: LineEnd | None = None, lm: Autoregressive | None = None,
     ) -> None:  # fmt: skip
         """`lm`: the language model of a shallow fusion, whose log-probability is reported."""
+        config = getattr(model, "config", None)
         super().__init__(
-            src_tokenizer, tgt_tokenizer, normaliser, self.search_in_batches, checks, before_source, line_end
-        )
+            src_tokenizer, tgt_tokenizer, normaliser, self.search_in_batches, checks, before_source, line_end,
+            None if src_tokenizer is None else getattr(config, "max_positions", None),
+        )  # fmt: skip
         self.model = model
         self.lm = lm
         self.device = device or torch.device("cpu")

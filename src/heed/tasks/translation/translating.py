@@ -95,10 +95,7 @@ class Translating(ABC):
     def translator_with(self, engine: Engine, otherwise: Searcher, with_tokens: bool) -> LineTranslator:
         """The translator that uses the engine where it can, and `otherwise` for everything else."""
         sides = self.tokenizers["src"], self.tokenizers["tgt"]
-        translator = LineTranslator(
-            *sides, self.data.normaliser, otherwise, self.checks, self.before_source,
-            max_positions=self.run.recipe.model.max_positions,
-        )  # fmt: skip
+        translator = LineTranslator(*sides, self.data.normaliser, otherwise, self.checks, self.before_source)
         with_tokens = with_tokens or self.checks.confidence is not None
         search = searcher_with_fallback(engine, translator.best_of, otherwise, with_tokens)
         return translator.searched_by(search, num_threads=engine.num_workers + 1, num_batches=BATCHES_AT_ONCE)
