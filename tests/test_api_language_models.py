@@ -69,5 +69,5 @@ def test_beam_search_requires_line_ends(speakers: list[Path]) -> None:
     if loaded.run.recipe.data.line_end == "eos":
         assert all("\n" not in text for text in loaded.generate("the", beam))
         return
-    with pytest.raises(UsageError, match="beam search needs a model of texts that end"):
+    with pytest.raises(UsageError, match="beam search needs a model that has learned where texts end"):
         loaded.generate("the", beam)

@@ -191,7 +191,7 @@ def test_another_tokenizer_than_that_of_the_data_is_refused(run: Path) -> None:
     assert (other.folder / "tokenizer.json").read_bytes() != (run / "tokenizer.json").read_bytes()
     shutil.copy(other.folder / "tokenizer.json", run)
     with pytest.raises(
-        DataError, match=r"tokenizer\.json was changed after heed wrote it.* Put the run's own file back"
+        DataError, match=r"tokenizer\.json was changed after heed wrote it.* Restore the run's original file"
     ):
         go_on(run)
     of_an_older_heed(run)

@@ -139,7 +139,7 @@ def test_a_changed_log_of_scores_is_told_and_continued(run: Path) -> None:
     flip(run / "scores.jsonl")
     result = call("evaluate", run, "--src", src, "--ref", tgt)
     assert result.code == 0
-    assert "What it tells of earlier evaluations may be wrong." in result.err
+    assert "Its record of earlier evaluations may be wrong." in result.err
 
 
 # --- heed info --verify ---------------------------------------------------------------------------------

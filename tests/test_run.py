@@ -86,7 +86,7 @@ def test_weights_of_another_model_are_refused(copy: Path) -> None:
     with pytest.raises(DataError, match=rf"'{name}' has the shape \[3\], the recipe's model has"):
         _ = Run(copy).model
     save_file({**{k: v for k, v in weights.items() if k != name}, "other": torch.zeros(3)}, path)
-    with pytest.raises(DataError, match="the weights are not those of the recipe's model"):
+    with pytest.raises(DataError, match="the weights do not fit the recipe's model"):
         _ = Run(copy).model
 
 

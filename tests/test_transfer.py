@@ -109,7 +109,7 @@ def test_without_freezing_the_encoder_is_fine_tuned(folder: Path, tmp_path: Path
     )
     assert "lr = 0.0005" in (tmp_path / "run" / "recipe.toml").read_text()
     report = (tmp_path / "run" / "report.md").read_text()
-    assert "**Origin**: begun with the encoder of `masked`, with its vocabulary." in report
+    assert "**Origin**: initialised with the encoder of `masked`, with its vocabulary." in report
     assert " --init masked --init-parts encoder --out NEW" in report
 
 
@@ -134,7 +134,7 @@ def test_elmo_takes_a_forward_and_a_backward_language_model(folder: Path, tmp_pa
                 assert after[f"reader.{direction}_lm.{name}"].equal(tensor)
     assert after["reader.mix.weights"].any()  # the mixture is trained
     report = (tmp_path / "run" / "report.md").read_text()
-    assert "begun with the encoder of `forward` and `backward`, with its vocabulary" in report
+    assert "initialised with the encoder of `forward` and `backward`, with its vocabulary" in report
     assert " --init forward --init-parts encoder --init-backward backward --out NEW" in report
     swapped = ("--init", folder / "backward", "--init-backward", folder / "forward", "--init-parts", "encoder")
     assert "--data.backward=true" in tag(folder, tmp_path / "other", *swapped).err

@@ -64,7 +64,7 @@ def check_folder(options: TrainOptions, needed: Sequence[Path] = ()) -> None:
         raise UsageError(f"another process is training in {out}. Stop it first.")
     for path in (*needed, options.init, options.init_backward, options.tokenizer_of):
         if path is not None and path.resolve().is_relative_to(out.resolve()):
-            raise UsageError(f"{path} would be removed, which this training needs. Name another --out.")
+            raise UsageError(f"replacing {out} would remove {path}, which this training needs. Name another --out.")
 
 
 def is_complete(out: Path) -> bool:

@@ -31,7 +31,7 @@ from heed.tasks.task import Task
 from heed.text.tokenizers import Tokenizer, load_tokenizers
 
 RECIPE, WEIGHTS = "recipe.toml", "model.safetensors"
-_EDITED = "It is used as it is; if nobody edited it, put the run's own back."
+_EDITED = "It is used as it is; if nobody edited it on purpose, restore the run's original file."
 
 
 def load_weights(model: nn.Module, tensors: Mapping[str, Tensor], where: Path) -> None:

@@ -239,7 +239,8 @@ def test_pairs_of_too_many_words_are_left_out_and_counted(align: Align, monkeypa
 
 def test_the_help_names_the_iterations_of_each_aligner() -> None:
     text = " ".join(re.sub("[│\\n]", " ", call("align", "--help").out).split())
-    groups = re.search(r"Iterations of the aligner \((\d+); hmm (\d+); ibm3 to ibm5 and hmm_ibm3 (\d+)\)", text)
+    pattern = r"Iterations of the aligner \(default: (\d+); hmm (\d+); ibm3 to ibm5 and hmm_ibm3 (\d+)\)"
+    groups = re.search(pattern, text)
     assert groups is not None
     others, of_hmm, of_fertile = map(int, groups.groups())
     for name, aligner in ALIGNERS.items():
@@ -259,7 +260,7 @@ def test_lengths_that_do_not_fit_the_tables_are_refused_before_memory_is_taken(
     save_file(arrays, folder / "forward.safetensors")
     result = align(folder)
     assert result.code == 65
-    expected = "'lengths' do not fit the tables of positions. Put the run's own file back."
+    expected = "'lengths' do not fit the tables of positions. Restore the run's original file."
     assert result.err == f"error: {folder}/forward.safetensors: {expected}\n"
 
 

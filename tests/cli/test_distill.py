@@ -188,7 +188,7 @@ def test_folders_that_are_needed_or_hold_other_files_are_not_emptied(
 ) -> None:
     result = call("distill", translator, student, "--out", student, *KEYS, "--overwrite")
     assert (result.code, result.err) == (
-        2, f"error: {student} would be removed, which this training needs. Name another --out.\n"
+        2, f"error: replacing {student} would remove {student}, which this training needs. Name another --out.\n"
     )  # fmt: skip
     predictor: Any = heed.load(student)
     data, folder = predictor.data, student.with_name("student.distilled")

@@ -152,7 +152,7 @@ def test_wrong_calls_are_refused(bigram: Path, translator: Path, speaker: Path) 
     shown = call("generate", bigram, "--stream", "--json")
     assert (shown.code, "--stream prints a single text" in shown.err) == (2, True)
     endless = call("generate", speaker, "--beam", "2")
-    assert (endless.code, "beam search needs a model of texts that end" in endless.err) == (2, True)
+    assert (endless.code, "beam search needs a model that has learned where texts end" in endless.err) == (2, True)
     other = call("generate", translator, "--prompt", "ba")
     assert other.code == 2
     assert "generate needs a run that can generate" in other.err

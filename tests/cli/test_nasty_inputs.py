@@ -460,12 +460,12 @@ WRONG_CONLL: dict[str, tuple[str, list[str], int, str]] = {
     "ragged rows": (
         "Ann I-PER\nmet\n\n", [], 65,
         "The training data cannot be read to its end. x.conll:2: the row has 1 column ('met'), the rows before it 2. "
-        "Each row is a token and its tags, separated by blanks or tabs; a blank line ends a sentence.",
+        "Each row is a token and its tags, separated by spaces or tabs; a blank line ends a sentence.",
     ),
     "no tags": (
         "Ann\nmet\n\n", [], 65,
         "The training data cannot be read to its end. x.conll: the rows have one column ('Ann'), so there are no tags. "
-        "Each row is a token and its tags, separated by blanks or tabs.",
+        "Each row is a token and its tags, separated by spaces or tabs.",
     ),
     "an empty file": (
         "", [], 65,
@@ -569,8 +569,8 @@ def test_a_tokenizer_of_another_model_is_refused(here: Path, translator: Path, t
     result = call("translate", copy, stdin="ba\n")
     assert (result.code, result.out) == (65, "")
     assert result.err == (
-        f"error: {copy}/tokenizer.json was changed after heed wrote it: manifest.json lists another SHA-256. Put the "
-        "run's own file back.\n"
+        f"error: {copy}/tokenizer.json was changed after heed wrote it: manifest.json lists another SHA-256. Restore "
+        "the run's original file.\n"
     )
     (copy / "manifest.json").unlink()  # as in a folder of an older heed
     for result in (call("translate", copy, stdin="ba\n"), evaluate(copy, "x.aa", "x.bb")):
@@ -680,7 +680,7 @@ IMAGES: dict[str, tuple[Callable[[], None], str]] = {
     ),
     "a path that climbs out": (
         lambda: write_images(further="../up.png"),
-        "the member '../up.png' leads out of the archive; nothing was read.",
+        "the member '../up.png' points outside the archive; nothing was read.",
     ),
 }
 """Archives that cannot be read, with the message after the name of the archive."""

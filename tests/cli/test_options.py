@@ -81,11 +81,14 @@ def test_a_given_beam_size_is_used() -> None:
         (["predict", "run", "--table", "f.csv", "--input-as", "text"], "--input-as says what stdin has"),
         (["evaluate", "run", "--table", "f.csv", "--ensemble"], "leave out --ensemble"),
         (["embed", "run", "--per-token", "--pooling", "max"], "leave out --pooling"),
-        (["align", "run", "--src", "a", "--tgt", "b", "--symmetrise", "union"], "--symmetrise needs a translator of"),
-        (["align", "run", "--src", "a", "--tgt", "b", "--reverse-head", "1.1"], "--reverse-head needs a translator of"),
+        (["align", "run", "--src", "a", "--tgt", "b", "--symmetrise", "union"], "--symmetrise needs a translator for"),
+        (
+            ["align", "run", "--src", "a", "--tgt", "b", "--reverse-head", "1.1"],
+            "--reverse-head needs a translator for",
+        ),
         (["inspect", "run", "--text", "x", "--beam", "3"], "--beam is for translators"),
         (["inspect", "run", "--text", "x", "--nbest", "3"], "--nbest is for translations and captions"),
-        (["train", "--src", "a", "--tgt", "b", "--out", "new", "--strict"], "--strict needs --resume RUN"),
+        (["train", "--src", "a", "--tgt", "b", "--out", "new", "--strict"], "--strict applies only to --resume RUN"),
         (
             ["data", "check", "--table", "f", "--questions", "--label-column", "2"],
             "--label-column is for a table of la",

@@ -61,7 +61,7 @@ def test_gold_tags_tabs_comments_and_one_column_are_kept(folder: Path) -> None:
 
 def test_sentences_are_split_into_words(folder: Path) -> None:
     result = call("predict", folder / "run", stdin="Ann met a1 Oslo!\n\nDan Lee left the2 Rome.\n")
-    assert "reading sentences, one a line (--input-as conll reads a token a line)" in result.err
+    assert "reading one sentence per line (--input-as conll reads one token per line)" in result.err
     first, empty, second, *_ = result.out.split("\n\n")
     assert first.split("\n") == ["Ann\tI-PER", "met\tO", "a1\tO", "Oslo\tI-LOC", "!\tO"]
     assert (empty + second).strip().split("\n")[:2] == ["Dan\tI-PER", "Lee\tI-PER"]

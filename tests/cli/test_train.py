@@ -219,7 +219,7 @@ def test_overwrite_keeps_the_data_that_the_training_reads(run: Path) -> None:
     for name in ("train.aa", "train.bb"):
         shutil.copy(name, run / name)
     refused = train("--src", "run/train.aa", "--tgt", "run/train.bb", "--overwrite")
-    assert refused.code == 2 and "run/train.aa would be removed, which this training needs" in refused.err
+    assert refused.code == 2 and "replacing run would remove run/train.aa, which this training needs" in refused.err
     assert (run / "train.aa").exists() and (run / "model.safetensors").exists()
 
 

@@ -376,6 +376,6 @@ def test_a_memory_that_cannot_be_used_is_refused(
         rejected.add([("ba", "kan", "")])
         rejected.set_state([1], "rejected")
     result = call("translate", translator, "--memory", tmp_path / "rejected.memory", stdin=TEXT)
-    assert (result.code, "it has no translation in aa to bb that was approved" in result.err) == (65, True)
+    assert (result.code, "has no usable translation from aa to bb: one that was approved" in result.err) == (65, True)
     with pytest.raises(UsageError, match="--memory requires a translation run"):
         heed.load(bigram, memory=memory)

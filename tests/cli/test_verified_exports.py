@@ -150,7 +150,7 @@ def test_an_export_that_computes_otherwise_is_refused(
 
     monkeypatch.setattr(marian, "to_marian", wrong)
     result = call("export", trained, "--to", "marian", "--out", tmp_path / "out")
-    assert result.code == 65 and "computes other probabilities" in result.err
+    assert result.code == 65 and "computes different probabilities" in result.err
     assert not (tmp_path / "out").exists()
 
 

@@ -167,7 +167,7 @@ def test_a_header_of_another_kind_of_model_is_an_error(predictors: dict[str, Pre
 
 @pytest.mark.parametrize("rows", [0, codec.MAX_ROWS + 1])
 def test_more_parts_than_a_header_can_list_are_refused(rows: int, predictors: dict[str, Predictor]) -> None:
-    with pytest.raises(UsageError, match=r"a text is coded in 1 to 16,384 parts"):
+    with pytest.raises(UsageError, match=r"--rows must be from 1 to 16,384"):
         compress(predictors["characters"], TEXT, rows)
     most = container.unpack(compress(predictors["characters"], TEXT).blob)[0].model_copy(
         update={"rows": codec.MAX_ROWS, "lengths": (10**9,) * codec.MAX_ROWS}

@@ -69,7 +69,7 @@ def test_a_change_is_refused_with_what_to_do_or_used_with_a_warning(
     (files.folder / "data/a").write_text("other")
     with pytest.raises(ChangedError, match=r"data/a was changed after heed wrote it: .* Copy it again\.$"):
         files.read("data/a", otherwise="Copy it again.")
-    with pytest.raises(ChangedError, match=r"Put the run's own file back\.$"):
+    with pytest.raises(ChangedError, match=r"Restore the run's original file\.$"):
         files.open("data/a")
     assert files.read_anyway("data/a", "It is used.") == b"other"
     assert capsys.readouterr().err.endswith("lists another SHA-256. It is used.\n")

@@ -43,14 +43,18 @@ def test_an_empty_document_stays_the_same_bytes(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "parts", "message"),
     [
-        ("a.pptx", {"word/document.xml": "<a/>"}, "a.pptx: it is a Word document, .* Name it .docx"),
-        ("a.docx", {"ppt/presentation.xml": "<a/>"}, "a.docx: it is a PowerPoint presentation, .* Name it .pptx"),
-        ("a.odt", {"xl/workbook.xml": "<a/>"}, "a.odt: it is an Excel workbook, .* Name it .xlsx"),
-        ("a.xlsx", {"mimetype": f"{ODF}text", "content.xml": "<a/>"}, "it is an OpenDocument text, .* Name it .odt"),
-        ("a.odt", {"mimetype": f"{ODF}spreadsheet", "content.xml": "<a/>"}, "OpenDocument spreadsheet, .* it .ods"),
-        ("a.docx", {"mimetype": "application/epub+zip"}, "it is an EPUB book, .* Name it .epub"),
-        ("a.docx", {"notes.txt": "A dog"}, "a package that is no .docx document"),
-        ("a.pptx", {"notes.txt": "A dog"}, "a package that is no .pptx document"),
+        (
+            "a.pptx",
+            {"word/document.xml": "<a/>"},
+            "a.pptx: it is a Word document, although .* Rename it to end in .docx",
+        ),
+        ("a.docx", {"ppt/presentation.xml": "<a/>"}, "it is a PowerPoint presentation, .* to end in .pptx"),
+        ("a.odt", {"xl/workbook.xml": "<a/>"}, "a.odt: it is an Excel workbook, .* Rename it to end in .xlsx"),
+        ("a.xlsx", {"mimetype": f"{ODF}text", "content.xml": "<a/>"}, "it is an OpenDocument text, .* to end in .odt"),
+        ("a.odt", {"mimetype": f"{ODF}spreadsheet", "content.xml": "<a/>"}, "OpenDocument spreadsheet, .* end in .ods"),
+        ("a.docx", {"mimetype": "application/epub+zip"}, "it is an EPUB book, .* Rename it to end in .epub"),
+        ("a.docx", {"notes.txt": "A dog"}, "a ZIP package, but not a .docx document"),
+        ("a.pptx", {"notes.txt": "A dog"}, "a ZIP package, but not a .pptx document"),
     ],
 )
 def test_a_document_of_another_kind_is_refused_with_its_name(name: str, parts: Mapping[str, str], message: str) -> None:

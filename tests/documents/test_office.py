@@ -619,7 +619,7 @@ NASTY: dict[str, tuple[Callable[[], bytes], str]] = {
     "encrypted parts": (flagged, "encrypted. Open the document, remove the password"),
     "another format": (
         lambda: zipped({"xl/workbook.xml": "<a/>"}),
-        "it is an Excel workbook, not what its suffix says",
+        "it is an Excel workbook, although its suffix says otherwise",
     ),
     "cut off": (lambda: word(TEXT)[:-40], "not a readable package"),
     "a changed byte": (damaged, "not a readable package"),

@@ -135,11 +135,11 @@ def test_buckets_and_bands_have_a_row_for_each_system() -> None:
         "6–10             840  runs/a  38.00 [37.00, 39.00]  61.70 [60.70, 62.70]\n"
         "                      b       38.00 [37.00, 39.00]  61.70 [60.70, 62.70]\n"
         "\n"
-        "word in training          in references  in output  right  precision  recall     F1\n"
-        "never             runs/a            312        205     85      0.415   0.272  0.329\n"
-        "                  b                 312        205     85      0.415   0.272  0.329\n"
-        "1,000 or more     runs/a          9,000      9,100  8,000      0.879   0.889  0.884\n"
-        "                  b               9,000      9,100  8,000      0.879   0.889  0.884"
+        "word in training          in references  in output  correct  precision  recall     F1\n"
+        "never             runs/a            312        205       85      0.415   0.272  0.329\n"
+        "                  b                 312        205       85      0.415   0.272  0.329\n"
+        "1,000 or more     runs/a          9,000      9,100    8,000      0.879   0.889  0.884\n"
+        "                  b               9,000      9,100    8,000      0.879   0.889  0.884"
     )
     assert "6–10" not in render_table(both)
 
@@ -150,14 +150,14 @@ def test_f1_has_a_row_for_each_system_and_a_column_for_each_kind_of_word() -> No
         "rare": WordMatches(num_reference=312, num_output=205, num_right=85),
     }
     both = [
-        Evaluation(name, TEST, None, FIRST.scores, unigram_f1=f1, words_as="words as tok:13a")
+        Evaluation(name, TEST, None, FIRST.scores, unigram_f1=f1, words_as="words as split by tok:13a")
         for name in ("runs/a", "b")
     ]
     assert render_table(both, analysis=True).endswith(
         "unigram F1  all words (9,312)  rare words (312)\n"
         "runs/a                  0.869             0.329\n"
         "b                       0.869             0.329\n"
-        "words as tok:13a"
+        "words as split by tok:13a"
     )
     assert "unigram F1" not in render_table(both)
 

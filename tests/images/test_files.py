@@ -67,9 +67,9 @@ def special(kind: bytes) -> tarfile.TarInfo:
 @pytest.mark.parametrize(
     ("member", "message"),
     [
-        (tarfile.TarInfo("../a.png"), "the member '../a.png' leads out of the archive; nothing was read."),
-        (tarfile.TarInfo("/etc/a.png"), "the member '/etc/a.png' leads out of the archive; nothing was read."),
-        (tarfile.TarInfo("x/../../a.png"), "the member 'x/../../a.png' leads out of the archive; nothing was read."),
+        (tarfile.TarInfo("../a.png"), "the member '../a.png' points outside the archive; nothing was read."),
+        (tarfile.TarInfo("/etc/a.png"), "the member '/etc/a.png' points outside the archive; nothing was read."),
+        (tarfile.TarInfo("x/../../a.png"), "the member 'x/../../a.png' points outside the archive; nothing was read."),
         (special(tarfile.SYMTYPE), "the member 'a.png' is a link; pack the image itself."),
         (special(tarfile.LNKTYPE), "the member 'a.png' is a link; pack the image itself."),
         (special(tarfile.CHRTYPE), "the member 'a.png' is a device or special file; pack the image itself."),

@@ -249,7 +249,7 @@ def test_dropout_changes_what_is_computed_and_dropout_of_zero_does_not() -> None
 def test_a_thought_vector_of_another_size_is_refused_with_advice() -> None:
     for encoder in (BIGRU, RNN_READER.model_copy(update={"cell": "lstm"})):
         config = translator(encoder, DECODER.model_copy(update={"start": "thought"}))
-        with pytest.raises(UsageError, match=r"last states of the encoder.*kind rnn_reader"):
+        with pytest.raises(UsageError, match=r"the encoder's last states.*kind rnn_reader"):
             EncoderDecoder(config, VOCABULARIES)
 
 
@@ -265,7 +265,7 @@ def test_a_thought_vector_of_zeros_is_refused(reads: dict[str, Any]) -> None:
     ("decoder", "message"),
     [
         ({"attention": "none"}, "without attention there is no context"),
-        ({"attention": "none", "readout": "none", "hidden_size": 5}, "its size must be d_model: got 5 and 256"),
+        ({"attention": "none", "readout": "none", "hidden_size": 5}, r"hidden_size = model\.d_model: got 5 and 256"),
         (
             {"attention": "none", "readout": "none", "hidden_size": 256, "query": "word"},
             r'without attention there is no query: leave model\.decoder\.query = "word" out',

@@ -177,7 +177,7 @@ def test_shapes_of_another_model_are_refused_before_the_file_is_read(
     monkeypatch.setattr(weight_file, "load_file", lambda path: pytest.fail("it was read"))
     with pytest.raises(DataError, match=r"'a' has the shape \[2, 3\], the recipe's model has \[2, 4\]"):
         read_weights(tmp_path / "w", {**shapes_of(tensors()), "a": (2, 4)})
-    with pytest.raises(DataError, match=r"not those of the recipe's model: only one of them has 'z'"):
+    with pytest.raises(DataError, match=r"do not fit the recipe's model: only one of the two has 'z'"):
         read_weights(tmp_path / "w", {**shapes_of(tensors()), "z": (1,)})
 
 

@@ -219,7 +219,7 @@ def test_labels_that_are_no_numbers_are_refused_in_training_and_left_out_of_test
     assert scored.code == 0 and "skipped 2 rows without a text or a number" in scored.err
     mixed = write(tmp_path / "mixed.csv", [*numbers, ("no score", "NaN")], "text,score")
     refused = call("train", "--table", mixed, "--out", tmp_path / "other", *words[:1], "--data.answer=number")
-    assert refused.code == 65 and "1 of the labels are none, such as 'NaN'" in refused.err
+    assert refused.code == 65 and "1 of the labels are not numbers, such as 'NaN'" in refused.err
 
 
 @pytest.mark.parametrize("kind", ["linear", "cnn"])

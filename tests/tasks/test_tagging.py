@@ -309,7 +309,7 @@ def test_a_damaged_list_of_labels_is_refused(tagger: Any, tmp_path: Path) -> Non
     from heed.core.run_files import RunFiles
 
     (tmp_path / "labels.json").write_text('{"labels": 3}')
-    with pytest.raises(DataError, match=r"labels.json is damaged: .*Put the run's own file back"):
+    with pytest.raises(DataError, match=r"labels.json is damaged: .*Restore the run's original file"):
         TagLabels.read(RunFiles(tmp_path))
     assert "labels.json" in (tagger.run.folder / "manifest.json").read_text()
 

@@ -130,7 +130,7 @@ def test_what_is_no_question_is_refused(
 
 def test_files_without_questions_are_refused(tmp_path: Path) -> None:
     (tmp_path / "q.json").write_text("[1, 2]")
-    with pytest.raises(DataError, match="not a file of SQuAD"):
+    with pytest.raises(DataError, match="not in SQuAD's format"):
         list(QuestionTable(tmp_path / "q.json"))
     with pytest.raises(DataError, match="no questions"):
         list(QuestionTable(jsonl(tmp_path / "empty.jsonl")))

@@ -134,7 +134,7 @@ def test_replays_end_before_batches_are_split_where_memory_is_scarce(
     for name, gradient in expected.items():
         torch.testing.assert_close(found[name], gradient, rtol=1e-4, atol=1e-6)
     first, second = capsys.readouterr().err.strip().splitlines()
-    assert "no longer recorded, so updates take longer: out of memory." in first
+    assert "CUDA graphs can no longer be used for the updates, which take longer from now on: out of memory." in first
     assert "out of memory for a batch of" in second
 
 

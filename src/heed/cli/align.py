@@ -41,15 +41,17 @@ class Estimation:
 
     iterations: Annotated[
         int | None,
-        typer.Option(help="Iterations of the aligner (5; hmm 10; ibm3 to ibm5 and hmm_ibm3 3).", min=1, max=1000),
+        typer.Option(
+            help="Iterations of the aligner (default: 5; hmm 10; ibm3 to ibm5 and hmm_ibm3 3).", min=1, max=1000
+        ),
     ] = None
     smoothing: Annotated[
         SmoothingKind | None,
         typer.Option(help="Smoothing of the lexical table: none, variational or collapsed (default).", metavar="KIND"),
     ] = None
-    alpha: Annotated[float | None, typer.Option(help="Dirichlet prior of the smoothing (0.005; variational 0.01).")] = (
-        None
-    )
+    alpha: Annotated[
+        float | None, typer.Option(help="Dirichlet prior of the smoothing (default: 0.005; variational 0.01).")
+    ] = None
     out: Annotated[Path | None, typer.Option(help="Run folder to create.")] = None
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the run in --out.")] = False
 
@@ -104,7 +106,7 @@ def align(
 
     With a KIND, an aligner is estimated from the pairs and links them; --out keeps it as a run folder, which can align
     other text. Prints a line for each pair: `0-0 1-2` links the first words, and the second source word with the third
-    target word. Words are separated by blanks and compared in lower case. The RUN of a translator links them by its
+    target word. Words are separated by spaces and compared in lower case. The RUN of a translator links them by its
     attention.
 
     Examples:

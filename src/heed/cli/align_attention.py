@@ -27,7 +27,7 @@ class Attention:
     """Which attention of translators is read."""
 
     reverse: Annotated[
-        Path | None, typer.Option(metavar="RUN", help="A translator of the other direction, for both directions.")
+        Path | None, typer.Option(metavar="RUN", help="A translator for the opposite direction, to link in both.")
     ] = None
     head: Annotated[
         str | None, typer.Option(metavar="B.H", help="Block and head to read (default: the mean of the upper half).")
@@ -37,10 +37,10 @@ class Attention:
 
 
 def require_other_direction(attention: Attention, symmetrise: str | None) -> None:
-    """Raise UsageError for options of a translator of the other direction, which was not given."""
+    """Raise UsageError for options of a translator for the opposite direction, which was not given."""
     flag = "--symmetrise" if symmetrise is not None else "--reverse-head" if attention.reverse_head is not None else ""
     if attention.reverse is None and flag:
-        raise UsageError(f"{flag} needs a translator of the other direction: name it with --reverse RUN.")
+        raise UsageError(f"{flag} needs a translator for the opposite direction: name it with --reverse RUN.")
 
 
 def attention_links(

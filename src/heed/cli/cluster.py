@@ -23,7 +23,9 @@ Group = TypeVar("Group", bound=Any)
 Ray = Annotated[
     str | None,
     typer.Option(
-        "--ray", metavar="[ADDRESS]", help="Work on a corpus with Ray: here, or on the cluster auto or HOST:PORT."
+        "--ray",
+        metavar="[ADDRESS]",
+        help="Process a corpus with Ray, on this machine or on the cluster at ADDRESS (auto or HOST:PORT).",
     ),
 ]
 
@@ -38,7 +40,7 @@ class ClusterFlags:
         typer.Option("--input", metavar="GLOB", help="With --ray: Parquet, JSON lines, or one text per line."),
     ] = None
     output: Annotated[Path | None, typer.Option(metavar="DIR", help="With --ray: the folder of the results.")] = None
-    column: Annotated[str | None, typer.Option(help="With --ray: the column of the texts (text).")] = None
+    column: Annotated[str | None, typer.Option(help="With --ray: the column of the texts (default: text).")] = None
 
     @property
     def is_used(self) -> bool:

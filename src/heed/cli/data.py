@@ -113,8 +113,8 @@ def check(
 
     Reports line counts, empty sides, duplicates, copies, leaks, damage, scripts and lengths; for tags, their scheme,
     broken spans and likely typos; for questions, answers that are not in their text. Ends with exit code 65 if
-    something would ruin training. With --ray, a corpus of pairs or (with --text) of texts is read, and the report is
-    the same as that of one file with all rows, except that a row that cannot be read ends the command.
+    something would ruin training. With --ray, reads a corpus of pairs, or of texts with --text. The report is that of
+    one file with all rows, but a row that cannot be read ends the command.
 
     Examples:
 

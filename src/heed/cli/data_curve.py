@@ -78,7 +78,7 @@ def curve(
 def _require_suitable(run: Run) -> None:
     """Raise UsageError for a run that a training with its recipe alone would not reproduce."""
     run.require_weights()
-    run.predictor.require("distill")
+    run.predictor.require("translate", "heed data curve")
     if not run.corpus.get("num_rows"):
         raise UsageError(f"{run.folder} has no record of its training data. Name a run that heed train made.")
     if run.corpus.get("init") or run.corpus.get("tokenizer_of"):
@@ -183,5 +183,5 @@ def _advice(points: list[Point], of_time: float | None) -> str:
 
 def _of_pairs(gain: float, is_certain: bool) -> str:
     if gain <= 0 or not is_certain:
-        return "not more than chance, so more pairs of this kind would help little."
+        return "no more than chance, so more pairs of this kind would help little."
     return "doubling them again may add about as much, or somewhat less."

@@ -45,9 +45,10 @@ def distill(
     ] = False,
     training: TrainingFlags,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace the run in --out, and translations that do not fit.")
+        bool,
+        typer.Option("--overwrite", help="Replace the run in --out, and translations by other teachers or settings."),
     ] = False,
-    force: Annotated[bool, typer.Option("--force", help="Train in spite of errors of the data doctor.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Train despite errors the data doctor found.")] = False,
     threads: Threads = 0,
     device: Device = "auto",
     quiet: Quiet = False,
@@ -133,7 +134,7 @@ def _translated(
 
     first, *others = teachers
     predictor: Any = Compute(threads=threads, device=options.device).load(first, ensemble=others, tag=tag)
-    predictor.require("distill")
+    predictor.require("translate", "heed distill")
     warn_if_not_usable(predictor, options.quiet)
     beam = search_options(predictor.run.recipe.decoding, {**PLAIN, **given(search)})
     recipe, keys = recipe_like(predictor.run, keys)

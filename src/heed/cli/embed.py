@@ -35,12 +35,12 @@ def embed(
     compute: Compute,
     quiet: Quiet = False,
 ) -> None:
-    """Compute a vector of each line of stdin.
+    """Compute a vector for each line of stdin.
 
-    Writes a float32 array in NumPy's format (.npy), one row per line, in order. Word vectors give the mean of the
-    vectors of a line's known words, translators and masked language models the features of their encoder, language
-    models their features after each token, classifiers and taggers those of their reader. A line without a known word
-    has zeros. With --ray, the vectors of a corpus are written to Parquet files, in the column `vector`.
+    Writes a float32 array in NumPy's format (.npy), one row per line, in order. The vectors come from the known words
+    of a line, for word vectors (their mean; zeros if there are none); from the encoder, for translators and masked
+    language models; from the features after each token, for language models; and from the encoder below the head, for
+    classifiers and taggers. With --ray, the vectors of a corpus are written to Parquet files, in the column `vector`.
 
     Examples:
 

@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 
 Runs = Annotated[list[Path] | None, typer.Argument(metavar="RUN", help="A run folder, or several to compare.")]
 Ensemble = Annotated[bool, typer.Option("--ensemble", help="Add a row for the ensemble of all runs.")]
-Calibrate = Annotated[bool, typer.Option("--calibrate", help="Learn confidences from validation data.")]
+Calibrate = Annotated[
+    bool,
+    typer.Option("--calibrate", help="Calibrate the confidence of translations on the run's validation data."),
+]
 
 
 def evaluate(

@@ -23,13 +23,17 @@ if TYPE_CHECKING:
 class PredictionTests:
     """The test set of one kind of run."""
 
-    table: Annotated[Path | None, typer.Option(help="Inputs with answers, for runs that predict.")] = None
+    table: Annotated[
+        Path | None, typer.Option(help="Table of inputs with the right answers, for runs that predict.")
+    ] = None
     conll: Annotated[Path | None, typer.Option(help="CoNLL file, for taggers; columns as in training.")] = None
-    similarity: Annotated[list[Path] | None, typer.Option(help="Judged pairs of words (repeatable).")] = None
-    analogies: Annotated[Path | None, typer.Option(help="Analogies of words.")] = None
-    trees: Annotated[Path | None, typer.Option(help="Trees, for attention heads.")] = None
-    captions: Annotated[Path | None, typer.Option(help="Captions of images, for runs that caption.")] = None
-    images: Annotated[Path | None, typer.Option(help="Their images: a folder or a .tar.")] = None
+    similarity: Annotated[list[Path] | None, typer.Option(help="Word pairs with similarity ratings (repeatable).")] = (
+        None
+    )
+    analogies: Annotated[Path | None, typer.Option(help="Word analogies, four words per line.")] = None
+    trees: Annotated[Path | None, typer.Option(help="Treebank to compare attention heads with.")] = None
+    captions: Annotated[Path | None, typer.Option(help="Table of captions, for captioning runs.")] = None
+    images: Annotated[Path | None, typer.Option(help="Images of --captions: a folder or a .tar.")] = None
 
     @property
     def kind(self) -> str:

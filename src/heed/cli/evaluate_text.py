@@ -33,10 +33,10 @@ class TextOptions:
     dynamic: Annotated[DynamicRule, typer.Option(help="Add dynamic evaluation.")] = "none"
     dynamic_lr: Annotated[float | None, typer.Option(help="Learning rate η of --dynamic.")] = None
     dynamic_decay: Annotated[float | None, typer.Option(help="Decay λ of --dynamic to the trained weights.")] = None
-    dynamic_segment: Annotated[int | None, typer.Option(help="Tokens between two updates (20).", min=1)] = None
+    dynamic_segment: Annotated[int | None, typer.Option(help="Tokens between two updates (default: 20).", min=1)] = None
     cache: Annotated[float, typer.Option(help="Add a cache of words with this weight.", min=0, max=0.99)] = 0.0
-    cache_size: Annotated[int | None, typer.Option(help="Words in the cache (500).", min=1)] = None
-    cache_flatness: Annotated[float | None, typer.Option(help="Flatness θ of the cache (1).", min=0)] = None
+    cache_size: Annotated[int | None, typer.Option(help="Words in the cache (default: 500).", min=1)] = None
+    cache_flatness: Annotated[float | None, typer.Option(help="Flatness θ of the cache (default: 1).", min=0)] = None
     compressors: Annotated[bool, typer.Option("--compressors", help="Add rows of compressors, such as gzip.")] = False
     primer: Annotated[Path | None, typer.Option(help="Add compressors primed with this text.")] = None
 
@@ -79,8 +79,8 @@ def _note_blank_lines(test: HeldOut, runs: Sequence[Run], quiet: bool) -> None:
     blank = sum(not line.strip() for line in test.sources)
     others = [str(run.folder) for run in runs if not run.recipe.data.keep_blank_lines]
     if blank and others:
-        text = f"note: {blank:,} blank lines count for all runs; evaluated alone, {', '.join(others)} leaves them out."
-        message(text, quiet)
+        text = f"all runs are scored on the same lines, including {blank:,} blank ones"
+        message(f"note: {text}; evaluated alone, {', '.join(others)} would skip blank lines.", quiet)
 
 
 def _scored(run: Run, test: HeldOut, scorer: TextScorer, how: str, quiet: bool) -> TextSystem:

@@ -68,14 +68,16 @@ class TranslationOptions:
     hyp: Annotated[
         list[str] | None, typer.Option(metavar="NAME=FILE", help="Translations of another system (repeatable).")
     ] = None
-    worst: Annotated[int, typer.Option(help="Worst lines to show.", min=0)] = 0
-    analysis: Annotated[bool, typer.Option("--analysis", help="Scores by length, F1 by frequency.")] = False
+    worst: Annotated[int, typer.Option(help="Number of worst lines to show.", min=0)] = 0
+    analysis: Annotated[
+        bool, typer.Option("--analysis", help="Add scores by sentence length and F1 by word frequency.")
+    ] = False
     src_lang: Annotated[str | None, typer.Option(help="Source language (default: the run's).")] = None
     tgt_lang: Annotated[str | None, typer.Option(help="Target language (default: the run's).")] = None
     tokenised: Annotated[bool, typer.Option("--tokenised", help="The text is tokenised: BLEU with tok:none.")] = False
     tag: Tag = None
     rare: Annotated[int, typer.Option(help="Words beyond this frequency rank are rare.", min=0)] = NUM_COMMON
-    out: Annotated[Path | None, typer.Option(help="File for the translations (of one run).")] = None
+    out: Annotated[Path | None, typer.Option(help="Write the translations to this file (one run only).")] = None
 
 
 def evaluate_translations(

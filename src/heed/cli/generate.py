@@ -54,7 +54,9 @@ class SamplingFlags:
 class LimitFlags:
     """The end of a continuation, and how it is searched."""
 
-    max_tokens: Annotated[int | None, typer.Option(help="Maximum number of tokens (recipe, or 200).", min=1)] = None
+    max_tokens: Annotated[
+        int | None, typer.Option(help="Maximum number of tokens (default: the recipe's, or 200).", min=1)
+    ] = None
     stop: Annotated[list[str] | None, typer.Option(help="End before this text (repeatable).")] = None
     beam: Annotated[int, typer.Option(help="Beam search instead of sampling (1: greedy).", min=0)] = 0
     seed: Annotated[int | None, typer.Option(help="Seed of the sampling (default: the recipe's).", min=0)] = None

@@ -30,14 +30,17 @@ def improve(
         list[Path] | None, typer.Option(metavar="F", help="Text in the source language (repeatable).")
     ] = None,
     reverse: Annotated[
-        Path | None, typer.Option(metavar="RUN", help="A translator of the other direction (default: train one).")
+        Path | None, typer.Option(metavar="RUN", help="A translator for the opposite direction (default: train one).")
     ] = None,
     out: Annotated[Path, typer.Option(help="The new run folder, if the result is better.")],
-    max_time: Annotated[str | None, typer.Option(help="For all steps: 90m, 3h (default: RUN's limits).")] = None,
+    max_time: Annotated[
+        str | None, typer.Option(help="Time limit for all steps together: 90m, 3h (default: RUN's limits).")
+    ] = None,
     force: Annotated[
         bool,
         typer.Option(
-            "--force", help="Train in spite of the data doctor, and on text that looks like the other language."
+            "--force",
+            help="Train despite errors the data doctor found, and on text that looks like the other language.",
         ),
     ] = False,
     threads: Threads = 0,
@@ -76,7 +79,7 @@ def improve(
 
     mono = {"src": mono_src or [], "tgt": mono_tgt or []}
     predictor = compute.load(run)
-    predictor.require("distill")
+    predictor.require("translate", "heed improve")
     try:
         is_better = predictor.improve(out, mono, reverse, compute.load, train, minutes, quiet, force)
     except (KeyboardInterrupt, SystemExit, typer.Exit):

@@ -65,7 +65,7 @@ def _aligner(folder: Path, num_runs: int, plot: Path | None, verify: bool, json_
     from heed.statistical.alignment.run_folder import describe, verify_run
 
     if num_runs > 1 or plot is not None:
-        raise UsageError(f"{folder} is an aligner, which has no curves and no table of runs: give it alone.")
+        raise UsageError(f"{folder} is an aligner, which can be neither plotted nor compared: give it alone.")
     facts: dict[str, Any] = dict(verify_run(folder) if verify else describe(folder))
     print(json.dumps(facts, ensure_ascii=False) if json_output else "\n".join(_lines(facts)))
     if verify and (damaged := [name for name, state in facts.items() if state != "as heed wrote it"]):

@@ -32,7 +32,10 @@ def inspect(
     image: Annotated[Path | None, typer.Option(help="Image to caption, for a captioning run.")] = None,
     out: Annotated[Path, typer.Option(help="The page to write (replaced if it exists).")] = Path("inspect.html"),
     beam: Annotated[int | None, typer.Option(help="Beam size (default: the recipe's).", min=1, max=64)] = None,
-    nbest: Annotated[int | None, typer.Option(help="Number of alternatives to show (5).", min=1, max=64)] = None,
+    nbest: Annotated[
+        int | None,
+        typer.Option(help="Number of alternatives to show (default: 5; of captions, the beam size).", min=1, max=64),
+    ] = None,
     tag: Tag = None,
     json_output: Json = False,
     compute: Compute,
@@ -40,11 +43,11 @@ def inspect(
 ) -> None:
     """Show the attention, probabilities and beam of a model.
 
-    Writes a page with the attention between words, the probability of each token, its alternatives and the beam; of a
-    classifier, with what its answer rests on; of a tagger, with the tags that it considered; of a masked language
-    model, with the words that it expected; of a phrase-based translation, which phrase became which, with each
-    feature's value; of a caption, with the image and the attention over it for each word. The
-    page is one HTML file that loads nothing from the network; --json prints the numbers instead.
+    Writes a page with the attention between words, the probability of each token, its alternatives and the beam. For a
+    classifier, it shows what the answer rests on; for a tagger, the tags considered; for a masked language model, the
+    words expected; for a phrase-based translation, which phrase became which, with each feature's value; for a caption,
+    the image and the attention over it for each word. The page is one HTML file that loads nothing from the network;
+    --json prints the numbers instead.
 
     Examples:
 
@@ -61,13 +64,15 @@ def inspect(
 
     if text is not None and (src is not None or tgt is not None):
         raise UsageError(
-            "--text is for language models and readers, --src and --tgt for translators: they cannot be combined."
+            "--text is for language models, classifiers and taggers, --src and --tgt for translators: they cannot be "
+            "combined."
         )
     if image is not None and (text is not None or src is not None or tgt is not None):
         raise UsageError("--image is for captioning runs: leave out --text, --src and --tgt.")
     if image is None and text is None and src is None:
         raise UsageError(
-            'give --src "a sentence" for a translator, --text "a text" for a language model or reader, or --image F.'
+            'give --src "a sentence" for a translator, --text "a text" for a language model, classifier or tagger, or '
+            "--image F."
         )
     if beam is not None and src is None:
         raise UsageError("--beam is for translators: leave it out.")

@@ -36,7 +36,7 @@ def learn(
     out: Annotated[Path, typer.Option(help="The new run folder.")],
     training: TrainingFlags,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the run in --out.")] = False,
-    force: Annotated[bool, typer.Option("--force", help="Train in spite of errors of the data doctor.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Train despite errors the data doctor found.")] = False,
     threads: Threads = 0,
     device: Device = "auto",
     quiet: Quiet = False,
@@ -44,9 +44,9 @@ def learn(
     """Train a translator on corrections, and say whether the result is better.
 
     Learns from the approved translations of a memory, mixed with the run's own training data, into a new run folder.
-    Then both models translate corrections that were kept apart, and the validation data. The new folder stays in either
-    case. The exit code is 0 if the new model is better on the former and not worse on the latter, and 3 if not. For a
-    run with tags, corrections get the tag of its validation data.
+    Then both models translate held-out corrections and the validation data. The new folder is kept in either case. The
+    exit code is 0 if the new model is better on the held-out corrections and not worse on the validation data, and 3
+    otherwise. For a run with tags, corrections get the tag of its validation data.
 
     Example:
 
@@ -66,7 +66,7 @@ def learn(
     if own := sorted(given.keys() & OWN):
         raise UsageError(f"heed learn chooses {', '.join(own)} itself: leave it out.")
     run = Run(folder)
-    run.predictor.require("distill")
+    run.predictor.require("translate", "heed learn")
     run = run.predictor.of_validation()
     options = TrainOptions(out, overwrite, force, device=device, quiet=quiet, init=folder)
     check_folder(options)
@@ -75,8 +75,8 @@ def learn(
         units = [unit for unit in opened.units("approved") if unit.source.strip() and unit.target.strip()]
     lesson = run.predictor.lesson([(unit.source, unit.target) for unit in units])
     message(
-        f"{memory}: {len(lesson.learned):,} corrections to learn from, {len(lesson.chosen_by):,} to choose the best "
-        f"weights by, {len(lesson.judged_by):,} to judge by", quiet,
+        f"{memory}: {len(lesson.learned):,} corrections to train on, {len(lesson.chosen_by):,} to choose the best "
+        f"weights, {len(lesson.judged_by):,} to compare the models", quiet,
     )  # fmt: skip
     place = given.pop("data.dir", None) or data_dir() or run.recipe.data.dir
     share = given.get("data.share", run.recipe.data.share)
@@ -112,7 +112,10 @@ def _judge(old: Run, new: Run, lesson: Any, quiet: bool) -> None:
     if valid := lesson.not_learned(read_valid(old.folder)):
         tests["validation"] = valid
     else:
-        warn("all validation sources are among the corrections, so nothing tells what the new model has forgotten.")
+        warn(
+            "all validation sources are among the corrections, so there is no way to measure what the new model has "
+            "forgotten."
+        )
     compared = {
         name: compare_runs(old, new, HeldOut((f"{name}.src", f"{name}.tgt"), rows), MEASURED)
         for name, rows in tests.items()

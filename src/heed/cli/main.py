@@ -43,15 +43,15 @@ VERBS = {
     "train": Verb("train", "Train a model into a run folder."),
     "demo": Verb("demo", "Train a small translator on a synthetic corpus."),
     "distill": Verb("distill", "Train a student on the translations of its teachers."),
-    "learn": Verb("learn", "Train a translator on corrections by people."),
+    "learn": Verb("learn", "Train a translator on human corrections."),
     "improve": Verb("improve", "Improve a translator with synthetic pairs."),
     "translate": Verb("translate", "Translate stdin to stdout, line by line."),
     "translate-file": Verb("translate_file", "Translate a whole file, and keep its format."),
     "generate": Verb("generate", "Continue prompts with a language model."),
     "score": Verb("score", "Print the log-probability of each line of stdin."),
-    "predict": Verb("predict", "Predict an answer to each line of stdin, or to each image."),
+    "predict": Verb("predict", "Predict an answer for each line of stdin, or for each image."),
     "align": Verb("align", "Link the words of sentence pairs."),
-    "embed": Verb("embed", "Compute a vector of each line of stdin."),
+    "embed": Verb("embed", "Compute a vector for each line of stdin."),
     "neighbours": Verb("embed", "Print the words nearest to a word."),
     "evaluate": Verb("evaluate", "Score runs on test sets, with signatures and intervals."),
     "compress": Verb("compress", "Compress stdin to stdout with a language model."),
@@ -65,7 +65,7 @@ VERBS = {
     "serve": Verb("serve", "Serve runs over HTTP."),
     "tokenizer": Verb("tokenizer", "Train a tokenizer, or use one as a filter.", "app"),
     "data": Verb("data", "Check data, remove duplicates, and more.", "app"),
-    "memory": Verb("memory", "Keep translations by people, and use them again.", "app"),
+    "memory": Verb("memory", "Keep human translations in a memory, and reuse them.", "app"),
 }
 """The verbs in the order of `heed --help`."""
 WITH_RECIPE_KEYS = {"train", "distill", "learn", "translate", "translate-file"}

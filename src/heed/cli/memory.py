@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from heed.memory.store import TranslationMemory
 
 app = typer.Typer(
-    help="Keep translations by people, to use them again and to learn from them.", no_args_is_help=True,
+    help="Keep human translations in a memory, to reuse them and to learn from them.", no_args_is_help=True,
     rich_markup_mode=None,
 )  # fmt: skip
 Memory = Annotated[Path, typer.Argument(metavar="MEMORY", help="A translation memory (SQLite), such as team.memory.")]
@@ -33,7 +33,7 @@ OtherTgtLang = Annotated[str, typer.Option("--tgt-lang", help=f"Language of the 
 
 @app.callback()
 def memory() -> None:
-    """Keep translations by people, to use them again and to learn from them."""
+    """Keep human translations in a memory, to reuse them and to learn from them."""
 
 
 def import_(
@@ -41,7 +41,9 @@ def import_(
     files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="TMX, TSV, CSV, JSONL or Parquet.")],
     src_lang: SrcLang,
     tgt_lang: TgtLang,
-    approved: Annotated[bool, typer.Option("--approved", help="The units need no review.")] = False,
+    approved: Annotated[
+        bool, typer.Option("--approved", help="Mark the translations as approved: they need no review.")
+    ] = False,
     src_column: SrcColumn = None,
     tgt_column: TgtColumn = None,
     errors: BadBytes = "strict",
@@ -84,7 +86,7 @@ def export(
     tgt_lang: OtherTgtLang = "",
     quiet: Quiet = False,
 ) -> None:
-    """Write the translations that nobody has rejected as TMX, for other programs, or as TSV.
+    """Write all translations except rejected ones to a file: TMX, for other programs, or TSV.
 
     Example:
 
@@ -160,7 +162,7 @@ def find(
     src_lang: OtherSrcLang = "",
     tgt_lang: OtherTgtLang = "",
 ) -> None:
-    """Print the exact and the near matches of a source: similarity, source and translation.
+    """Print the exact and fuzzy matches of a source: similarity, source and translation.
 
     Example:
 

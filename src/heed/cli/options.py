@@ -31,9 +31,12 @@ OnBadBytes = Literal["strict", "replace"]
 BadBytes = Annotated[OnBadBytes, typer.Option("--errors", help="Invalid UTF-8: stop, or read it as U+FFFD.")]
 SrcColumn = Annotated[str | None, typer.Option(help="Source column of a table (number or name).")]
 TgtColumn = Annotated[str | None, typer.Option(help="Target column of a table (number or name).")]
-TokenColumn = Annotated[str | None, typer.Option(help="Token column of a CoNLL file (number or name).")]
+TokenColumn = Annotated[str | None, typer.Option(help="CoNLL column of the tokens (number or name).")]
 TagColumn = Annotated[str | None, typer.Option(help="Tag column (default: the last; in CoNLL-U, upos).")]
-MarkColumn = Annotated[str | None, typer.Option(help="Column of marks, an additional input.")]
+MarkColumn = Annotated[
+    str | None,
+    typer.Option(help="Column of an additional input, such as the predicate or the part of speech."),
+]
 Tag = Annotated[str | None, typer.Option(help="Tag to put before each source (for a tagged run).")]
 Glossary = Annotated[Path | None, typer.Option(help="TSV of source terms and their required translations.")]
 Ensemble = Annotated[list[Path] | None, typer.Option(metavar="RUN", help="Add a run to the ensemble.")]

@@ -1,4 +1,4 @@
-"""`heed predict`: an answer to each line of stdin, such as a label, or a caption of each image."""
+"""`heed predict`: an answer for each line of stdin, such as a label, or a caption for each image."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ def predict(
     probabilities: Annotated[
         bool, typer.Option("--probabilities", help="Print a tab and the probability after each answer.")
     ] = False,
-    top: Annotated[int, typer.Option(help="Number of answers to each line, the likeliest first.", min=1)] = 1,
+    top: Annotated[int, typer.Option(help="Number of answers for each line, the likeliest first.", min=1)] = 1,
     images: Annotated[Path | None, typer.Option(help="Caption these images: a file, a folder or a .tar.")] = None,
     json_lines: Json = False,
     input_as: Annotated[
         Literal["auto", "conll", "text"],
         typer.Option(
-            "--input-as", help="For taggers: tokens, one a line (conll), or sentences (text).", metavar="KIND"
+            "--input-as", help="For taggers: one token per line (conll), or sentences (text).", metavar="KIND"
         ),
     ] = "auto",
     table: Annotated[
@@ -42,13 +42,13 @@ def predict(
     compute: Compute,
     quiet: Quiet = False,
 ) -> None:
-    """Predict an answer to each line of stdin, or to each image.
+    """Predict an answer for each line of stdin, or for each image.
 
-    An answer is what the run was trained for, such as a label. Several answers to a line (--top) are separated by tabs.
-    Taggers read plain sentences, or CoNLL files, to whose rows they add a column of tags. The texts of a pair, and a
-    question and the text with its answer, are separated by a tab. With --table, the rows of a table are printed with
-    columns for the answers and their probabilities. The name of an image and a tab come before its captions. With
-    --ray, the answers to a corpus are written to Parquet files, in the column `prediction`.
+    An answer is what the run was trained for, such as a label. Several answers for a line (--top) are separated by
+    tabs. Taggers read plain sentences, or CoNLL files, to which they add a column of tags. Both texts of a pair are on
+    one line, separated by a tab; so are a question and its text. With --table, the rows of a table are printed with
+    columns for the answers and their probabilities. Captions are printed after the image's name and a tab. With --ray,
+    the answers for a corpus are written to Parquet files, in the column `prediction`.
 
     Examples:
 

@@ -31,24 +31,27 @@ class ServerFlags:
     port: Annotated[int, typer.Option(help="Port to listen on (0: any free port).", min=0, max=65535)] = 8000
     api_keys: Annotated[Path | None, typer.Option(help="File of accepted API keys, one per line.")] = None
     allowed_host: Annotated[
-        list[str] | None, typer.Option(help="Further name that clients may call the server by (repeatable; * for all).")
+        list[str] | None,
+        typer.Option(help="Additional host name by which clients reach the server (repeatable; * for any)."),
     ] = None
     memory: Annotated[
-        Path | None, typer.Option(help="Translation memory that suggestions go into, and exact matches come from.")
+        Path | None, typer.Option(help="Translation memory: stores suggestions, and answers exact matches.")
     ] = None
     guide: Annotated[
         bool, typer.Option("--guide", help="Let similar sentences of --memory guide translations, which is slower.")
     ] = False
-    cors_origin: Annotated[list[str] | None, typer.Option(help="Origin whose web pages may call (repeatable).")] = None
+    cors_origin: Annotated[
+        list[str] | None, typer.Option(help="Web origin whose pages may use the API (CORS; repeatable).")
+    ] = None
 
 
 @dataclass(frozen=True)
 class LimitFlags:
     """Limits on requests."""
 
-    rate: Annotated[int, typer.Option(help="Requests per minute and client (0: unlimited).", min=0)] = 0
+    rate: Annotated[int, typer.Option(help="Maximum requests per minute from one client (0: unlimited).", min=0)] = 0
     queue: Annotated[
-        int, typer.Option(help="Maximum number of requests, and of waiting sentences.", min=1, max=4096)
+        int, typer.Option(help="Maximum number of requests in progress, and of waiting sentences.", min=1, max=4096)
     ] = 256
     timeout: Annotated[float, typer.Option(help="Maximum seconds for a request.", min=0.1)] = 60.0
     max_characters: Annotated[int, typer.Option(help="Maximum characters of a request.", min=1, max=1_000_000)] = 10_000
@@ -107,8 +110,7 @@ def serve(*, runs: Runs, server: ServerFlags, limits: LimitFlags, compute: Compu
             ).result()  # there too, as a memory that guides a model is read by it
         if server.guide and not any(direction.is_guided for direction in catalogue.directions):
             raise UsageError(
-                "--guide is for translators with a probability for each next word, and none of these runs is one: "
-                "leave it out."
+                "--guide needs a translator that generates word by word, and none of these runs is one: leave it out."
             )
         request_limits = Limits(queue=limits.queue, seconds=limits.timeout, characters=limits.max_characters)
         service = make_service(catalogue, request_limits, keys, limits.rate, Log(quiet), memory)

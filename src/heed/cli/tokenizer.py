@@ -21,7 +21,7 @@ File = Annotated[Path, typer.Argument(metavar="TOKENIZER.json", help="A tokenize
 
 
 def train(
-    files: Annotated[list[Path], typer.Argument(metavar="FILES...", help="Text, one sentence a line.")],
+    files: Annotated[list[Path], typer.Argument(metavar="FILES...", help="Text, one sentence per line.")],
     out: Annotated[Path, typer.Option(help="The file to write.")],
     kind: Annotated[
         str,

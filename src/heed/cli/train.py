@@ -64,7 +64,7 @@ class DataFlags:
     valid_tgt: Annotated[str | None, typer.Option(help="Validation target.")] = None
     valid_pairs: Annotated[str | None, typer.Option(help="Validation pairs in one file.")] = None
     valid_text: Annotated[str | None, typer.Option(help="Validation text for a language model.")] = None
-    conll: Annotated[str | None, typer.Option(help="CoNLL file: a token a line with its tags in columns.")] = None
+    conll: Annotated[str | None, typer.Option(help="CoNLL file: one token per line, with its tags in columns.")] = None
     valid_conll: Annotated[str | None, typer.Option(help="Validation CoNLL file (default: held out).")] = None
     token_column: TokenColumn = None
     tag_column: TagColumn = None
@@ -116,25 +116,30 @@ class RunFlags:
     out: Annotated[Path | None, typer.Option(help="The run folder to create.")] = None
     init: Annotated[Path | None, typer.Option(metavar="RUN", help="Fine-tune: start from this run's weights.")] = None
     init_vocabulary: Annotated[
-        Literal["kept", "new"], typer.Option(help="With --init: keep its vocabulary, or train one.")
+        Literal["kept", "new"], typer.Option(help="With --init: keep its vocabulary, or train a new one.")
     ] = "kept"  # fmt: skip
     init_parts: Annotated[
         Literal["all", "encoder", "embeddings"],
-        typer.Option(help="With --init: take only its encoder or its token vectors, for another task."),
+        typer.Option(help="With --init: take only its encoder or its token embeddings, for another task."),
     ] = "all"  # fmt: skip
     init_backward: Annotated[
         Path | None, typer.Option(metavar="RUN", help="With --init-parts encoder: a backward language model (ELMo).")
     ] = None  # fmt: skip
     made_for: Annotated[
-        Literal["argos", "marian"] | None, typer.Option("--for", help="Choose settings that this format supports.")
+        Literal["argos", "marian"] | None,
+        typer.Option("--for", help="Choose settings this export format supports."),
     ] = None  # fmt: skip
     tokenizer_of: Annotated[Path | None, typer.Option(metavar="RUN", help="Use this run's tokenizers.")] = None
-    resume: Annotated[Path | None, typer.Option(metavar="RUN", help="Continue this run; may set new limits.")] = None
+    resume: Annotated[
+        Path | None, typer.Option(metavar="RUN", help="Continue this run, with new limits if given.")
+    ] = None  # fmt: skip
     strict: Annotated[bool, typer.Option("--strict", help="With --resume: refuse a damaged checkpoint.")] = False
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the run in --out.")] = False
     restartable: Annotated[bool, typer.Option("--restartable", help="Continue the run in --out, or start it.")] = False
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and expected time, then stop.")] = False
-    force: Annotated[bool, typer.Option("--force", help="Train in spite of errors of the data doctor.")] = False
+    force: Annotated[
+        bool, typer.Option("--force", help="Train despite errors the data doctor found.")
+    ] = False  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -192,7 +197,7 @@ def train(
         _resume(run.resume, device, quiet, run.strict, keys)
         return
     if run.strict:
-        raise UsageError("--strict needs --resume RUN, whose checkpoints it is about.")
+        raise UsageError("--strict applies only to --resume RUN, whose checkpoints it checks.")
     if recipe is None:
         keys = {**data.inferred(), **keys}
         if "task" not in keys:

@@ -47,9 +47,15 @@ class SearchFlags(BeamFlags):
     no_repeat: Annotated[int | None, typer.Option(metavar="N", help="Never repeat a sequence of N tokens.", min=0)] = (
         None
     )
-    nbest: Annotated[int | None, typer.Option(help="Hypotheses for each line, in Moses' format.", min=1)] = None
-    diversity: Annotated[float | None, typer.Option(help="With --nbest: how much the hypotheses differ.", min=0)] = None
-    mbr: Annotated[Measure | None, typer.Option(help="Minimum Bayes risk over --beam (20) candidates.")] = None
+    nbest: Annotated[
+        int | None, typer.Option(help="Number of hypotheses to print for each line, in Moses' format.", min=1)
+    ] = None
+    diversity: Annotated[
+        float | None, typer.Option(help="With --nbest or --mbr: diversity penalty of the beam (0: none).", min=0)
+    ] = None
+    mbr: Annotated[
+        Measure | None, typer.Option(help="Minimum Bayes risk decoding over --beam (default: 20) candidates.")
+    ] = None
     sample: Annotated[bool, typer.Option("--sample", help="Sample instead of beam search.")] = False
     temperature: Annotated[float | None, typer.Option(help="With --sample: below 1 is sharper.")] = None
     top_k: Annotated[int | None, typer.Option(help="With --sample: only the k likeliest tokens.", min=0)] = None
@@ -75,8 +81,12 @@ class ConstraintFlags:
     glossary: Glossary = None
     ban: Annotated[list[str] | None, typer.Option(help="A word or phrase that no output contains.")] = None
     ban_file: Annotated[Path | None, typer.Option(help="File of such words, one per line.")] = None
-    prefix_file: Annotated[Path | None, typer.Option(help="File with the beginning of each output.")] = None
-    json_input: Annotated[bool, typer.Option("--json-input", help='Lines are {"source": "", "prefix": ""}.')] = False
+    prefix_file: Annotated[
+        Path | None, typer.Option(help="File with a prefix for each output, one per line (empty: none).")
+    ] = None
+    json_input: Annotated[
+        bool, typer.Option("--json-input", help='Read JSON lines: {"source": "…", "prefix": "…"}.')
+    ] = False
 
 
 @dataclass(frozen=True)
@@ -84,7 +94,7 @@ class FusionFlags(CombinationFlags):
     """Models that are combined with the run, including a language model for shallow fusion."""
 
     lm: Annotated[Path | None, typer.Option(metavar="RUN", help="A language model for shallow fusion.")] = None
-    lm_weight: Annotated[float | None, typer.Option(help="Weight of the language model (0.2).", min=0)] = None
+    lm_weight: Annotated[float | None, typer.Option(help="Weight of the language model (default: 0.2).", min=0)] = None
 
     def load(self, run: Path, compute: Compute) -> Any:
         """Open a run together with these models (`load_translator`)."""

@@ -126,7 +126,9 @@ class Cluster:
                 except self._ray.exceptions.RayError as error:
                     failed = isinstance(error, self._ray.exceptions.RayTaskError)
                     reason = (
-                        str(error).strip().split("\n")[-1] if failed else f"{RETRIES + 1} workers were lost over it"
+                        str(error).strip().split("\n")[-1]
+                        if failed
+                        else f"{RETRIES + 1} workers died while computing it"
                     )
                     raise HeedError(f"{key}: {reason}. The same command continues with what is left.") from error
 

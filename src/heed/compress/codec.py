@@ -66,7 +66,7 @@ def compress(predictor: Predictor, data: bytes, rows: int = 1, on_tokens: OnToke
     is missing, and HeedError if the tokens would not give the text back.
     """
     if not 1 <= rows <= MAX_ROWS:
-        raise UsageError(f"--rows {rows}: a text is coded in 1 to {MAX_ROWS:,} parts.")
+        raise UsageError(f"--rows must be from 1 to {MAX_ROWS:,}, got {rows}.")
     model = _model(predictor)
     tokenizer = _tokenizer(predictor.run)
     pieces, layout = tokenizer.encode(data, rows)

@@ -27,7 +27,8 @@ from heed.core.run_manifest import MANIFEST, Writer, locked, read_digests
 
 C = TypeVar("C", bound=BaseModel)
 
-RESTORE = "Put the run's own file back."
+RESTORE = "Restore the run's original file."
+"""Advice for a file of a run that is damaged or was changed."""
 
 
 class ChangedError(DataError):

@@ -51,7 +51,9 @@ def read_digests(folder: Path) -> Digests:
     try:
         entries = unsealed(content, str(path))
     except DataError as error:
-        raise DataError(f"{error}: it is damaged. Put the run's own back; without it, no file is checked.") from error
+        raise DataError(
+            f"{error}: it is damaged. Restore the run's original file; without it, no file is checked."
+        ) from error
     require_format(entries.get("format"), path)
     try:
         digests = _Entries.model_validate(entries).sha256

@@ -119,7 +119,7 @@ def require_shapes(shapes: Shapes, model_shapes: Shapes, path: Path) -> None:
     """Raises DataError unless names and shapes are those of the recipe's model."""
     if shapes.keys() != model_shapes.keys():
         name = sorted(shapes.keys() ^ model_shapes.keys())[0]
-        raise DataError(f"{path}: the weights are not those of the recipe's model: only one of them has {name!r:.100}.")
+        raise DataError(f"{path}: the weights do not fit the recipe's model: only one of the two has {name!r:.100}.")
     for name, shape in model_shapes.items():
         if shapes[name] != shape:
             difference = f"{list(shapes[name])}, the recipe's model has {list(shape)}"

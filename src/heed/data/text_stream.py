@@ -121,7 +121,8 @@ class StreamLoader:
     ) -> None:  # fmt: skip
         if num_streams % world_size:
             raise UsageError(
-                f"training.num_streams = {num_streams} cannot be shared by {world_size} processes: use a multiple."
+                f"training.num_streams = {num_streams} cannot be divided among {world_size} processes: use a multiple "
+                f"of {world_size}."
             )
         if len(text) < num_streams:
             raise DataError(

@@ -257,7 +257,9 @@ class PackedFormat(FileFormat):
         suffix = PurePosixPath(name.replace("\\", "/")).suffix.lower()
         kind, its_suffix = _kind_of(package)
         if kind and its_suffix != suffix:
-            raise DataError(f"{name}: it is {kind}, not what its suffix says. Name it {its_suffix}.")
+            raise DataError(
+                f"{name}: it is {kind}, although its suffix says otherwise. Rename it to end in {its_suffix}."
+            )
         if not self._mains(package) and self.root not in package.names:
-            raise DataError(f"{name}: a package that is no {suffix} document. Check the suffix.")
+            raise DataError(f"{name}: a ZIP package, but not a {suffix} document. Check the suffix.")
         return package

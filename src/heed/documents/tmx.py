@@ -51,7 +51,8 @@ def translate_tmx(text: str, translator: TextTranslator, context: FileContext) -
     name, sides = context.name, context.sides
     if not (sides.src_lang and sides.tgt_lang):
         raise UsageError(
-            f"{name}: the model does not name its languages, which are needed to read a translation memory."
+            f"{name}: the model does not name its languages, which are needed to read a translation memory. Train it "
+            "with --data.src_lang=L --data.tgt_lang=L."
         )
     src_tag, tgt_tag = tag_of(sides.src_lang), tag_of(sides.tgt_lang)
     units = [_UnitSides(unit, src_tag, tgt_tag) for unit in _parsed(text, name, translator) if unit.end is not None]

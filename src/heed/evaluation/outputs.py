@@ -117,10 +117,11 @@ def evaluate_outputs(
     words_of, training, normaliser = _training_words(systems)
     references = [composed(line) for line in test.references]
     if changed := sum(line != before for line, before in zip(references, test.references, strict=True)):
-        message(f"{test.files[-1]}: {changed:,} references are not in Unicode's form NFC, in which they are compared.")
+        text = f"{changed:,} references are not in Unicode's form NFC; they are converted to it for scoring."
+        message(f"{test.files[-1]}: {text}")
     normalised = [normaliser.apply(line) for line in test.references]
     of_run = f" of {words_of}" if len(systems) > 1 else ""
-    rare = f"rare: not of the {num_common:,} most frequent in training{of_run}"
+    rare = f"rare: not among the {num_common:,} most frequent in training{of_run}"
     first: Mapping[str, SentenceStatistics] = {}
     evaluations = []
     for system, leakage in zip(systems, leaks, strict=True):
@@ -144,7 +145,7 @@ def evaluate_outputs(
                 by_frequency=by_frequency(written, normalised, training) if training else (),
                 unigram_f1=unigram_f1(written, normalised, training, num_common) if training else {},
                 statistics=statistics,
-                words_as=f"words as tok:{training.tokenizer} cuts them; {rare}" if training else "",
+                words_as=f"words as split by tok:{training.tokenizer}; {rare}" if training else "",
                 words_of=words_of,
                 num_rows=len(test.rows),
                 worst=worst_sentences(system, test, chrf, num_worst) if num_worst else (),

@@ -20,7 +20,7 @@ from heed.metrics.metric import Score
 from heed.run import WEIGHTS, Run
 
 SCORE_LOG = "scores.jsonl"
-_CHANGED = "What it tells of earlier evaluations may be wrong."
+_CHANGED = "Its record of earlier evaluations may be wrong."
 
 
 def now() -> str:

@@ -226,7 +226,7 @@ def _by_frequency(evaluations: Sequence[Evaluation]) -> str:
     """F1 of each system on the words of each non-empty frequency band."""
     words_of = next((evaluation.words_of for evaluation in evaluations if evaluation.by_frequency), "")
     of_run = f" of {words_of}" if words_of and len(evaluations) > 1 else ""
-    rows = [["word in training" + of_run, "", "in references", "in output", "right", "precision", "recall", "F1"]]
+    rows = [["word in training" + of_run, "", "in references", "in output", "correct", "precision", "recall", "F1"]]
     for bands in zip(*(evaluation.by_frequency for evaluation in evaluations), strict=True):
         if not any(band.num_reference + band.num_output for band in bands):
             continue

@@ -79,7 +79,7 @@ class Findings(Config):
             where = f" on {self.num_measured:,} lines" if self.num_measured else ""
             parts.append(f"BLEU {self.bleu_here:.2f} in heed, {self.bleu_there:.2f} there{where}")
         if self.end_bias:
-            parts.append(f"the end of sentence has a bias of {self.end_bias:g} there")
+            parts.append(f"a bias of {self.end_bias:g} is added to the end of sentence there")
         parts.append(f"log-probabilities differ by at most {self.largest_difference:.1e}")
         return f"verified with {self.program}: {', '.join(parts)}"
 
@@ -120,13 +120,13 @@ def verify(run: Run, program: Program, format: str) -> Findings:
     for source, target in pairs:
         here, there = _log_probs(run, source, target), program.log_probs(source, target)
         if len(here) != len(there):
-            raise DataError(f"{program.name} computes {len(there)} tokens of a text that has {len(here)} in heed.")
+            raise DataError(f"{program.name} scores {len(there)} tokens of a text that has {len(here)} in heed.")
         largest = max([largest, *(abs(a - b) for a, b in zip(here, there, strict=True))])
         num_tokens += len(here)
     if not largest <= LARGEST_DIFFERENCE:  # NaN too
         raise DataError(
-            f"{program.name} computes other probabilities: the log-probabilities of a token differ by {largest:.2g}, "
-            f"which is above {LARGEST_DIFFERENCE}. The export was not kept; please report this."
+            f"{program.name} computes different probabilities: the log-probabilities of a token differ by "
+            f"{largest:.2g}; at most {LARGEST_DIFFERENCE} is allowed. The export was not kept; please report this."
         )
     facts: dict[str, Any] = {
         "format": format, "program": program.name, "verified": True, "num_lines": len(rows),

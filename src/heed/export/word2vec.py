@@ -78,7 +78,7 @@ def _read(path: Path) -> tuple[list[str], NDArray[np.float32]]:
     try:
         number, size = map(int, next(iter(lines), "").split())
     except ValueError as error:
-        raise DataError(f"{path}, line 1: expected the number of words and of features.") from error
+        raise DataError(f"{path}, line 1: expected the number of words and of dimensions.") from error
     table = dict(_rows(path, lines, size))
     words = [word for word in table if word not in SPECIAL_PIECES]
     if not words:

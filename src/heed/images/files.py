@@ -137,7 +137,9 @@ class Archive(ImageFiles):
         for member in self._tar:
             name = member.name.removeprefix("./")
             if name.startswith("/") or ".." in PurePosixPath(name).parts or "\0" in name:
-                raise DataError(f"{place}: the member {member.name!r:.200} leads out of the archive; nothing was read.")
+                raise DataError(
+                    f"{place}: the member {member.name!r:.200} points outside the archive; nothing was read."
+                )
             if not (member.isreg() or member.isdir()):
                 kind = "link" if member.issym() or member.islnk() else "device or special file"
                 raise DataError(f"{place}: the member {member.name!r:.200} is a {kind}; pack the image itself.")

@@ -87,7 +87,8 @@ class LineTranslator:
         options = validated(options)
         if self.detokenizer.line_end not in (None, "eos") and not options.sample and options.width > 1:
             raise UsageError(
-                "beam search needs a model of texts that end, which this is not: use sampling or a beam size of 1."
+                "beam search needs a model that has learned where texts end, and this one has not: use sampling or a "
+                "beam size of 1."
             )
         requests = [self.prompt_request(prompt, draw) for draw, prompt in enumerate(prompts, start=first)]
         best = self._searcher(requests, options)

@@ -61,8 +61,9 @@ class EncoderDecoderConfig(ModelConfig):
         size = getattr(self.decoder, "hidden_size", 0)
         if self.tie == "target" and getattr(self.decoder, "readout", "") == "none" and size != self.d_model:
             raise ValueError(
-                'model.tie = "target" shares the embedding with the output, which reads the state with '
-                f'model.decoder.readout = "none", so its size must be d_model: got {size} and {self.d_model}'
+                'with model.decoder.readout = "none" the output reads the decoder\'s state directly, so '
+                'model.tie = "target" needs model.decoder.hidden_size = model.d_model: '
+                f"got {size} and {self.d_model}"
             )
         return self
 

@@ -40,7 +40,9 @@ class PpmiSvdConfig(WordVectorConfig):
     """Exponent p of the singular values in the words' vectors."""
 
     def summary(self) -> str:
-        return f"word vectors of {self.d_model} features by singular value decomposition of PPMI, window {self.window}"
+        return (
+            f"word vectors of {self.d_model} dimensions by singular value decomposition of PPMI, window {self.window}"
+        )
 
 
 class PpmiSvd(WordVectorModel):

@@ -175,9 +175,10 @@ class RecurrentDecoder(nn.Module):
     def _require(self, last_sizes: tuple[tuple[int, ...], ...]) -> None:
         if last_sizes != self._state_sizes:
             raise UsageError(
-                'model.decoder.start = "thought" begins with the last states of the encoder, whose sizes are '
-                f"{last_sizes or 'not defined'}, and the decoder's {self._state_sizes}: choose an encoder of kind "
-                'rnn_reader with the same cell, layers and sizes, or model.decoder.start = "mean".'
+                'model.decoder.start = "thought" copies the encoder\'s last states (sizes '
+                f"{last_sizes or 'not defined'}) to the decoder (sizes {self._state_sizes}), so both must be equal: "
+                "choose an encoder of kind rnn_reader with the same cell, layers and sizes, or "
+                'model.decoder.start = "mean".'
             )
 
     # --- the first state --------------------------------------------------------------------------------

@@ -42,8 +42,8 @@ def reader_config(config: ModelConfig, backward: ModelConfig | None = None) -> M
     if config.kind == TRANSFORMER and cast(TransformerConfig, config).positions != "concatenated":
         return _encoder_of(cast(TransformerConfig, config))
     raise UsageError(
-        f"a model of kind {config.kind} has no encoder that another task can begin with: those of readers, of kind "
-        f"transformer (not with concatenated positions) and of language models of kind {', '.join(LANGUAGE_MODELS)} do."
+        f"a model of kind {config.kind} has no encoder that another task can start from. Give a reader, a transformer "
+        f"(without concatenated positions), or a language model of kind {', '.join(LANGUAGE_MODELS)}."
     )
 
 

@@ -60,7 +60,7 @@ class CbowConfig(WordVectorConfig):
 
 def _described(config: WordVectorConfig) -> str:
     ngrams = f", n-grams of {config.min_ngram} to {config.max_ngram} characters" if config.max_ngram else ""
-    return f"{config.d_model} features, window {config.window}, {config.negatives} negatives{ngrams}"
+    return f"{config.d_model} dimensions, window {config.window}, {config.negatives} negatives{ngrams}"
 
 
 class WordVectorModel(Model):

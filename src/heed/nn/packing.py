@@ -131,7 +131,7 @@ def pack(model: nn.Module, rounded: bool = False) -> None:
     """
     if rounded and not can_round(model):
         raise UsageError(
-            "int8 is not available: it needs a CPU and a PyTorch with eight-bit products. Use float32 or bfloat16."
+            "int8 is not available: it needs a CPU and a PyTorch with int8 matrix products. Use float32 or bfloat16."
         )
     for module in list(model.modules()) if has_fused_products() else []:
         for name, child in list(module.named_children()):
@@ -161,8 +161,8 @@ def has_rounded_products() -> bool:
 def name_lack_of_rounded_products() -> None:
     """Warn that PyTorch computes in float32 although eight bits were asked for, which CTranslate2 has everywhere."""
     warn(
-        "PyTorch has no int8 products on this processor: it computes in float32 what CTranslate2 cannot do, such as "
-        "samples."
+        "PyTorch has no int8 matrix products on this processor: what CTranslate2 cannot do, such as sampling, is "
+        "computed in float32."
     )
 
 

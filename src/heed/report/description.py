@@ -110,7 +110,7 @@ def origin(run: Run) -> str:
     if init:
         parts, backward = run.corpus.get("init_parts", "all"), run.corpus.get("init_backward", "")
         runs = " and ".join(map(code, filter(None, (init, backward))))
-        began = f"begun with the {parts} of {runs}" if parts != "all" else f"fine-tuned from {runs}"
+        began = f"initialised with the {parts} of {runs}" if parts != "all" else f"fine-tuned from {runs}"
         return f"{began}, with {'its vocabulary' if tokenizer_of == init else vocabulary}"
     return f"trained from scratch, with {vocabulary}" if tokenizer_of else ""
 

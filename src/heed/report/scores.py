@@ -55,7 +55,7 @@ def _baselines(analysis: Event, head: Sequence[str]) -> str:
     ]
     if not rows:
         return ""
-    return f"Outputs that need no model, for comparison:\n\n{table([['output', *head[:2]], *rows], right=[2])}"
+    return f"Baselines that need no model:\n\n{table([['output', *head[:2]], *rows], right=[2])}"
 
 
 def _test_scores(run: Run) -> list[str]:

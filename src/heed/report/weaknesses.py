@@ -147,5 +147,5 @@ def _frequency_table(analysis: Analysis) -> str:
          f"{band['precision']:.2f}", f"{band['recall']:.2f}", f"{band['f1']:.2f}"]
         for band in analysis.get("by_frequency", ()) if band["num_reference"] or band["num_output"]
     ]  # fmt: skip
-    head = ["times in training", "in references", "in output", "right", "precision", "recall", "F1"]
+    head = ["times in training", "in references", "in output", "correct", "precision", "recall", "F1"]
     return "By frequency of words in the training data:\n\n" + table([head, *rows], right=range(1, 7)) if rows else ""

@@ -42,8 +42,8 @@ class Hosts:
         if self._is_open or name in self._names or (_is_address(name) and not self._is_local):
             return
         raise ApiError(
-            421, f"This server is not called {name[:80]!r}. Call it by the address that it listens on, or start it "
-            f"with --allowed-host {name[:80]}."
+            421, f"This server does not answer to the host name {name[:80]!r}. Call it by the address that it listens "
+            f"on, or start it with --allowed-host {name[:80]}."
         )  # fmt: skip
 
 
@@ -107,5 +107,5 @@ class Gate:
         except ValueError as error:
             raise ApiError(400, f"The URL has more than {MAX_QUERY_FIELDS} fields.") from error
         if any(name == b"api_key" for name, _ in fields):
-            raise ApiError(400, "The URL has a key, and URLs are logged on the way. Send it in the header "
-                "Authorization: Bearer KEY, or in the field api_key of the body; and use a new key.")  # fmt: skip
+            raise ApiError(400, "The URL contains an API key, and URLs end up in logs. Send it in the header "
+                "Authorization: Bearer KEY, or in the field api_key of the body; and replace this key.")  # fmt: skip

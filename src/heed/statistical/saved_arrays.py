@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from safetensors.numpy import load_file
 
 from heed.core.errors import DataError
+from heed.core.run_files import RESTORE
 from heed.core.weight_file import digest_of, read_tensors
 from heed.statistical.predictor import Ints
 
@@ -54,7 +55,7 @@ def read_numbers(arrays: Arrays, name: str, what: str, end: int, size: int | Non
     array = arrays.get(name)
     fits = array is not None and array.ndim == 1 and array.dtype.kind in "iub" and size in (None, len(array))
     if array is None or not fits or (array.size and not (int(array.min()) >= begin and int(array.max()) < end)):
-        raise DataError(f"not {what}: {name!r} is missing or has other numbers. Put the run's own file back.")
+        raise DataError(f"not {what}: {name!r} is missing or has unexpected values. {RESTORE}")
     return array.astype(np.int64)
 
 
@@ -65,5 +66,5 @@ def read_bounds(arrays: Arrays, name: str, what: str, num_parts: int, size: int)
     """
     bounds = read_numbers(arrays, name, what, size + 1, num_parts + 1)
     if bounds[0] != 0 or bounds[-1] != size or (np.diff(bounds) < 0).any():
-        raise DataError(f"not {what}: {name!r} does not divide its parts. Put the run's own file back.")
+        raise DataError(f"not {what}: {name!r} does not delimit its parts. {RESTORE}")
     return bounds

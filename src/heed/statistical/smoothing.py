@@ -104,7 +104,8 @@ def modified_discounts(counts: Ints, fallback: bool = True, interpolate: bool = 
     if not fallback:
         seen = ", ".join(f"{int(number):,}" for number in n[1:])
         raise DataError(
-            f"Kneser-Ney discounts cannot be estimated: {seen} n-grams of one length were seen 1, 2, 3 and 4 times. "
-            "Small or artificial data has too few. Set discount_fallback = true, or choose another smoothing."
+            f"Kneser-Ney discounts cannot be estimated: of the n-grams of one length, {seen} were seen 1, 2, 3 and 4 "
+            "times, respectively. Small or artificial data has too few of them. Set discount_fallback = true, or "
+            "choose another smoothing."
         )
     return np.array([0.0, *FALLBACK])

@@ -77,7 +77,7 @@ def _constituents(text: str, where: str) -> Tree:
             open_spans.append(len(words))
         elif token == ")":
             if not open_spans:
-                raise DataError(f"{where}: a bracket closes what none opens.")
+                raise DataError(f"{where}: a closing bracket has no opening one.")
             spans.append((open_spans.pop(), len(words)))
         elif before not in ("(", ")") and before != TRACE:  # the word after its label
             words.append(token)

@@ -176,7 +176,8 @@ class GradientAccumulator:
     def _stop_replaying(self, reason: str) -> None:
         """Compute all further batches as usual."""
         self._replayer = None
-        warn(f"the kernels of updates are no longer recorded, so updates take longer: {reason}.", self.quiet)
+        text = "CUDA graphs can no longer be used for the updates, which take longer from now on"
+        warn(f"{text}: {reason}.", self.quiet)
 
     def _clear_memory(self) -> None:
         """After running out of memory: clear the gradients, and release what is cached."""

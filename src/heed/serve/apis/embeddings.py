@@ -42,7 +42,8 @@ class EmbeddingsApi:
             found += job.call(partial(model.loaded.token_vectors, texts[first : first + SEPARATE_BATCH]))
         size = found[0].vectors.shape[1]
         if body.dimensions not in (None, size):
-            raise ApiError(400, f"The vectors of {model.name} have {size:,} dimensions, and no others.", "dimensions")
+            text = f"The vectors of {model.name} always have {size:,} dimensions: leave out dimensions."
+            raise ApiError(400, text, "dimensions")
         number = sum(len(each.tokens) for each in found)
         return Embeddings(
             data=[

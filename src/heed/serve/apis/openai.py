@@ -56,7 +56,7 @@ class OpenAIApi:
 
     async def chat(self) -> None:
         """Chats, which the models of this server were not trained for."""
-        raise ApiError(404, "These models continue texts and hold no chats: use /v1/completions with a prompt.")
+        raise ApiError(404, "These models complete text and do not support chat: use /v1/completions with a prompt.")
 
     async def models(self) -> ModelList:
         """Models that complete or embed texts."""
@@ -287,7 +287,7 @@ def routes(service: Service) -> APIRouter:
     """OpenAI's API of one server."""
     api = OpenAIApi(service)
     router = APIRouter(prefix="/v1", tags=["OpenAI"], dependencies=[Depends(service.admit_bearer)])
-    streamed = content("The completion; with `stream` its pieces, as events.", "text/event-stream")
+    streamed = content("The completion; with `stream`, in parts, as events.", "text/event-stream")
     router.add_api_route(
         "/completions", api.completions, methods=["POST"], response_model=Completion,
         responses={**streamed, **errors(OpenAIError, 400, 401, 404, 429, 503, 504)},

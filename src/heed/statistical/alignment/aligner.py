@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from heed.core.errors import DataError
+from heed.core.run_files import RESTORE
 from heed.statistical.alignment.lexicon import IndexedPairs, Lexicon
 from heed.statistical.alignment.pairs import Block, Links, SentencePairs
 from heed.statistical.alignment.related import Related
@@ -162,11 +163,11 @@ def checked_lengths(arrays: Arrays, size: int, has_empty: bool) -> list[tuple[in
     """
     lengths = arrays.get("lengths")
     if lengths is None or lengths.dtype != np.int64 or lengths.ndim != 2 or lengths.shape[1] != 2:
-        raise DataError("'lengths' are not those of an aligner of this kind. Put the run's own file back.")
+        raise DataError(f"'lengths' are not those of an aligner of this kind. {RESTORE}")
     listed = [(int(num_src), int(num_tgt)) for num_src, num_tgt in lengths]
     fits = all(num_src > 0 and num_tgt > 0 for num_src, num_tgt in listed)
     if not fits or sum((num_src + has_empty) * num_tgt for num_src, num_tgt in listed) != size:
-        raise DataError("'lengths' do not fit the tables of positions. Put the run's own file back.")
+        raise DataError(f"'lengths' do not fit the tables of positions. {RESTORE}")
     return listed
 
 
@@ -176,5 +177,5 @@ def checked(arrays: Arrays, name: str, shape: tuple[int | None, ...]) -> np.ndar
     fits = array is not None and array.dtype == np.float64 and array.ndim == len(shape)
     fits = fits and all(size in (None, given) for size, given in zip(shape, array.shape, strict=True))  # type: ignore[union-attr]
     if array is None or not fits or not (array >= 0).all() or not np.isfinite(array).all():
-        raise DataError(f"{name!r} is not an array of an aligner of this kind. Put the run's own file back.")
+        raise DataError(f"{name!r} is not an array of an aligner of this kind. {RESTORE}")
     return array

@@ -16,6 +16,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from heed.core.errors import DataError
+from heed.core.run_files import RESTORE
 from heed.statistical.alignment.aligner import Arrays
 from heed.statistical.alignment.classes import NUM_CLASSES, word_classes
 from heed.statistical.alignment.fertility import Fertile
@@ -134,7 +135,7 @@ def _clipped(displacements: Ints) -> Ints:
 def _classes(arrays: Arrays, name: str, size: int) -> Ints:
     classes = arrays.get(name)
     if classes is None or classes.dtype != np.int64 or classes.shape != (size,):
-        raise DataError(f"{name!r} are not the classes of these words. Put the run's own file back.")
+        raise DataError(f"{name!r} are not the classes of these words. {RESTORE}")
     if bool(((classes < 0) | (classes > NUM_CLASSES)).any()):
-        raise DataError(f"{name!r} are not classes from 0 to {NUM_CLASSES}. Put the run's own file back.")
+        raise DataError(f"{name!r} are not classes from 0 to {NUM_CLASSES}. {RESTORE}")
     return classes

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heed.core.errors import DataError, UsageError
+from heed.core.run_files import RESTORE
 from heed.core.toml import Document, parse_toml
 from heed.statistical.alignment.smoothing import Smoothing
 from heed.statistical.derivation import Bitext, Derivation, DerivationStep, Forced, by_words, every_link
@@ -140,7 +141,7 @@ class RuleTranslator:
         targets = read_numbers(arrays, "targets", what, num_words)
         log_probs = np.asarray(arrays.get("log_probs", np.zeros(())), dtype=np.float64)
         if log_probs.shape != targets.shape or not ((log_probs > -np.inf) & (log_probs <= 0)).all():
-            raise DataError(f"not {what}: 'log_probs' is missing or has other numbers. Put the run's own file back.")
+            raise DataError(f"not {what}: 'log_probs' is missing or has unexpected values. {RESTORE}")
         return cls(
             document.text, rules, [text[begin:end].decode(errors="replace") for begin, end in spans],
             SentenceCase.from_arrays(part_of(arrays, "case"), num_words),

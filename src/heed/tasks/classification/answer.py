@@ -22,7 +22,7 @@ from torch import Tensor
 
 from heed.core.errors import DataError
 from heed.core.json_text import parse_json
-from heed.core.run_files import RunFiles
+from heed.core.run_files import RESTORE, RunFiles
 from heed.nn.links import Link
 
 ANSWER = "answer.json"
@@ -52,13 +52,12 @@ class Combination:
         """The combination of a run folder; None before the first validation. Raises DataError."""
         if not files.has(ANSWER):
             return None
-        advice = "Put the run's own file back."
         try:
-            fields = parse_json(files.read(ANSWER, otherwise=advice))
+            fields = parse_json(files.read(ANSWER))
             factors = {name: float(factor) for name, factor in fields["factors"].items() if name in PARTS}
             return Combination(str(fields["name"]), factors)
         except (ValueError, TypeError, LookupError, AttributeError) as error:
-            raise DataError(f"{files.folder / ANSWER} is damaged ({error}). {advice}") from error
+            raise DataError(f"{files.folder / ANSWER} is damaged ({error}). {RESTORE}") from error
 
 
 def fit_factors(link: Link, parts: Sequence[Float[Tensor, "N K"]], targets: Float[Tensor, "N K"]) -> list[float]:

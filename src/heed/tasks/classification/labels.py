@@ -17,7 +17,7 @@ from torch import Tensor
 from heed.core.errors import DataError, MissingInputError
 from heed.core.json_text import parse_json
 from heed.core.own_files import LARGE
-from heed.core.run_files import RunFiles
+from heed.core.run_files import RESTORE, RunFiles
 from heed.metrics.classification import labels_of
 from heed.nn.links import LINKS, Link
 from heed.text.doctor.tables import is_number
@@ -55,8 +55,8 @@ class Labels:
         if kind == "number":
             if others := [label for label in counts if not is_number(label)]:
                 raise DataError(
-                    f"numbers are to be predicted (data.answer), but {len(others):,} of the labels are none, such "
-                    f'as {others[0]!r:.80}. Remove their rows, or set data.answer to "label".'
+                    f"data.answer asks for numbers, but {len(others):,} of the labels are not numbers, such as "
+                    f'{others[0]!r:.80}. Remove their rows, or set data.answer to "label".'
                 )
             values = np.repeat(np.array(list(map(float, counts))), list(counts.values()))
             return Labels(kind, mean=float(values.mean()), scale=float(values.std()) or 1.0, columns=tuple(columns))
@@ -125,9 +125,8 @@ class Labels:
     @staticmethod
     def read(files: RunFiles) -> Labels:
         """The labels of a run folder. Raises MissingInputError or DataError."""
-        advice = "Put the run's own file back."
         try:
-            fields: dict[str, Any] = parse_json(files.read(LABELS, LARGE, advice))
+            fields: dict[str, Any] = parse_json(files.read(LABELS, LARGE))
             lists = {name: tuple(fields.pop(name)) for name in ("names", "counts", "columns")}
             labels = Labels(**{**fields, **lists})
             if labels.kind not in LINKS or not math.isfinite(labels.mean + labels.scale):
@@ -136,4 +135,4 @@ class Labels:
         except MissingInputError:
             raise
         except (ValueError, TypeError, LookupError) as error:
-            raise DataError(f"{files.folder / LABELS} is damaged ({error}). {advice}") from error
+            raise DataError(f"{files.folder / LABELS} is damaged ({error}). {RESTORE}") from error

@@ -94,7 +94,7 @@ def _count_based(stats: CorpusStats, given: Mapping[str, Any], kind: str, why: s
         tokenizer = {"tokenizer.kind": ("byte", "phrases of words hardly repeat")}
     return {
         **held_out(stats, given),
-        "data.max_tokens": (100_000, "counting has no limit of length"),
+        "data.max_tokens": (100_000, "counting needs no limit on length"),
         **tokenizer,
         "model.kind": (kind, why),
         "training.stop_metric": STOP_METRIC,

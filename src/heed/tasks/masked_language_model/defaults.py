@@ -56,14 +56,14 @@ def choose_masked_language_model(stats: CorpusStats, machine: Machine, given: Ma
         "model.num_heads": (num_heads(d_model), "heads of about 64 features"),
         "model.num_layers": (size.num_layers, text),
         "model.positions": ("interleaved", "sinusoidal: short runs learn sooner with them (measured)"),
-        "model.norm": ("pre", "learns at a higher rate and without a long warm-up"),
-        "model.dropout": (size.dropout, "each epoch masks other pieces, so little more is needed"),
+        "model.norm": ("pre", "allows a higher rate and a short warm-up"),
+        "model.dropout": (size.dropout, "masks differ in each epoch, so little dropout is needed"),
         "training.tokens_per_batch": (batch, "of which 15 % are predicted"),
         "training.lr": (1e-3 if small else 5e-4, "peak, after the warm-up"),
         "training.warmup_steps": (200 if small else 2000, "updates"),
         "training.label_smoothing": (0.0, "for calibrated probabilities"),
         "training.patience": (10, "validations without a better score end the training"),
-        "training.stop_metric": ("masked_perplexity", "at masks that are always the same"),
+        "training.stop_metric": ("masked_perplexity", "with the same masks at each validation"),
     }
     if given.get("data.next_sentence"):
         chosen["model.begin"] = (True, "its features say whether the second text follows the first")

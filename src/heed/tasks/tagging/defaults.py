@@ -38,7 +38,7 @@ def choose_tagger(stats: CorpusStats, machine: Machine, given: Mapping[str, Any]
         "training.label_smoothing": (0.0, "for calibrated probabilities"),
         "training.patience": (0, "scores improve until the rate is 0"),
         "training.stop_metric": ("entity_f1", "F1 of spans, as in the CoNLL shared tasks") if has_spans
-        else ("tag_accuracy", "the share of right tags"),
+        else ("tag_accuracy", "accuracy: the share of correct tags"),
     }  # fmt: skip
     if has_spans:
         why = "ends and single words have tags of their own; outputs are as in the file"

@@ -87,7 +87,7 @@ class TaggingPredictor(Predictor):
 
     def commands(self, name: str) -> Sequence[str]:
         return [
-            f"heed predict {name} < in.conll > out.conll     # a token a line; or sentences, one a line",
+            f"heed predict {name} < in.conll > out.conll     # one token per line, or one sentence per line",
             f"heed predict {name} --json < in.txt",
             f"heed evaluate {name} --conll test.conll",
         ]

@@ -206,7 +206,7 @@ def _opened(lines: Sequence[str], tagger: Tagger, columns: Columns, options: Ans
     """The stream of the kind that was asked for, or that the first lines look like."""
     if options.input == "text" or (options.input == "auto" and not _looks_like_rows(lines, tagger)):
         if options.input == "auto":
-            message("reading sentences, one a line (--input-as conll reads a token a line)", options.quiet)
+            message("reading one sentence per line (--input-as conll reads one token per line)", options.quiet)
         return TextStream(options)
     width = max(len(line.split()) for line in lines)
     token = columns.token if width > 1 else 1

@@ -54,7 +54,7 @@ class Calibration:
         learned = self.confidence
         lines = [
             f"confidence from {learned.num_sentences:,} validation sentences, beam {learned.beam_size}: "
-            f"good is a sentence chrF2 of {learned.good_chrf:.1f} or more",
+            f"a translation is good if its sentence chrF2 is {learned.good_chrf:.1f} or more",
             f"expected calibration error {learned.calibration_error:.3f}, area under the curve {self.auc:.3f} "
             "(both by 5-fold cross-validation)",
             "  confidence   good   sentences",

@@ -62,7 +62,7 @@ class Lesson:
         if data.share != 1:
             raise UsageError(
                 f"data.share = {data.share} would leave out corrections, too. With --data.share=1, the new model "
-                "learns from all of them, and from old pairs out of all training data."
+                "learns from all corrections, and from old pairs sampled from all training data."
             )
         _require_tag_of_validation(data)
         if data.reads_from(folder):

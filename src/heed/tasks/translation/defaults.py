@@ -207,8 +207,8 @@ def _counted(stats: CorpusStats, given: Mapping[str, Any], kind: str, why: str) 
         "tokenizer.vocab_size": (500_000, "all words of both sides"),
         "tokenizer.min_frequency": (1, "all words"),
         "model.kind": (kind, why),
-        "training.stop_metric": ("bleu", "that the weights are tuned for"),
-        "decoding.beam_size": (100, "hypotheses of a stack"),
+        "training.stop_metric": ("bleu", "the feature weights are tuned for it"),
+        "decoding.beam_size": (100, "hypotheses kept per stack"),
     }
 
 

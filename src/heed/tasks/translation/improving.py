@@ -83,7 +83,7 @@ class Improvement:
         self, run: Run, out: Path, mono: Mapping[str, Sequence[Path]], reverse: Path | None, tools: Tools, quiet: bool,
         force: bool = False,
     ) -> None:  # fmt: skip
-        """`mono`: files of text in one language, by side; `reverse`: a translator of the other direction.
+        """`mono`: files of text in one language, by side; `reverse`: a translator for the opposite direction.
 
         `force`: use text that looks like the other language.
         """
@@ -138,7 +138,7 @@ class Improvement:
                 )
         elif self.reverse is not None:
             predictor = self.tools.load(self.reverse)
-            predictor.require("distill")
+            predictor.require("translate", "--reverse")
             theirs, ours = predictor.languages[::-1], self.run.predictor.languages
             if any(one and other and one != other for one, other in zip(theirs, ours, strict=True)):
                 raise UsageError(
@@ -413,7 +413,7 @@ class Improvement:
             f"From {plain(self.run.folder.resolve().name)}, on its {self.texts.num_lines('valid', 'src'):,} validation "
             f"lines; p by paired bootstrap. Minutes: {steps}.",
             *left_out,
-            "The same lines chose the weights of every model, so measure the gain on a test set once.",
+            "The weights of every model were chosen on these same lines, so measure the gain on a test set once.",
         ]
         return "\n".join([table([heading, *rows], right=[0, 3]), "", *facts])
 

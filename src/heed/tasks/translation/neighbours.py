@@ -67,8 +67,8 @@ def open_memory(path: Path, languages: tuple[str, str]) -> TranslationMemory:
     memory.close()
     direction = " to ".join(memory.languages)
     raise DataError(
-        f"{path}: it has no translation in {direction} that was approved or does not look wrong, and has at most "
-        f"{MAX_CHARACTERS:,} characters."
+        f"{path} has no usable translation from {direction}: one that was approved or does not look wrong, and has at "
+        f"most {MAX_CHARACTERS:,} characters."
     )
 
 

@@ -166,7 +166,7 @@ class TranslationPredictor(Translating, Predictor):
     ) -> Mapping[str, object]:
         if data.share < 1:
             raise UsageError(
-                f"data.share = {data.share:g} would leave out translations when the teachers have made them. With "
+                f"data.share = {data.share:g} would leave out translations after the teachers have made them. With "
                 "--data.share=1, the student learns from all pairs and their translations."
             )
         parts = [*data.parts, *Distillation(self, data, folder, options, quiet).run(overwrite)]

@@ -78,7 +78,7 @@ class TranslationTask(GenerationTask):
             raise ValueError(
                 f'data.parts, number {min(texts)}, has no src, and model.kind = "{recipe.model.kind}" learns from '
                 "pairs: give --model.kind=phrase_based, whose language model reads this text, or translate it with a "
-                f"model of the other direction first ({guide('more-data.md')})"
+                f"model for the opposite direction first ({guide('more-data.md')})"
             )
         most, longest = recipe.model.max_positions, recipe.data.max_tokens
         if is_new and most is not None and longest >= most:

@@ -41,8 +41,8 @@ def _training(num_words: float, given: Mapping[str, Any], kind: str) -> Chosen:
     per_epoch = max(1, round(num_words / size))
     return {
         "training.tokens_per_batch": (size, "words of an update"),
-        "training.reduction": ("sum", "each pair of words makes a step, as in word2vec"),
-        "training.optimizer": ("sgd", "an update changes the rows of its words only"),
+        "training.reduction": ("sum", "each word pair contributes a full step, as in word2vec"),
+        "training.optimizer": ("sgd", "an update changes only the vectors of its words"),
         "training.schedule": ("linear", "to zero at max_steps"),
         "training.lr": (RATE_OF_BAGS if kind == "cbow" else RATE, "per pair of words"),
         "training.warmup_steps": (0, "not needed"),

@@ -40,7 +40,10 @@ ELSEWHERE = Check(
     "The nearest place is used. Count characters, not bytes or words, from 0.",
 )  # fmt: skip
 CUT = Check(
-    "cut-word", "have an answer that begins or ends inside a word", "It is trained on with the whole words.", warn=0.05
+    "cut-word",
+    "have an answer that begins or ends inside a word",
+    "For training, it is extended to whole words.",
+    warn=0.05,
 )
 REPEATED = Check("duplicate", "repeat an earlier question about the same context", "One of each is enough.", warn=0.2)
 NO_CHOICE = Check(

@@ -41,7 +41,7 @@ REPEATED = Check(
 CONTRADICTORY = Check(
     "contradictory",
     "repeat an earlier text with another label",
-    "Decide on one label: a model can only learn the mean.",
+    "Decide on one label: from contradictory ones, a model can only learn an average.",
 )
 
 
@@ -133,11 +133,12 @@ class TableScan:
             yield Finding("rare-label", "warn", len(once), number, message, "Label more examples, or merge labels.")
         for group in _alike(self.labels):
             counts = " and ".join(f"{label!r} ({self.labels[label]:,})" for label in group)
-            message = f"The labels {counts} differ only in case or blanks, and are learned as different labels."
+            message = f"The labels {counts} differ only in case or spaces, and are learned as different labels."
             yield Finding("label-typo", "warn", len(group), number, message, "Write them alike.")
         if number > 1 and not self.num_lists and common[0][1] > MAJORITY * total:
             part = f"{100 * common[0][1] / total:.1f} %"
-            message = f"{part} of the rows have the label {common[0][0]!r}: always answering it is right that often."
+            always = "a model that always answers it is right that often."
+            message = f"{part} of the rows have the label {common[0][0]!r}: {always}"
             yield Finding("unbalanced", "warn", common[0][1], total, message, "Compare macro F1, not accuracy.")
         yield from self._leaks()
 

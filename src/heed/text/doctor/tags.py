@@ -37,7 +37,7 @@ SCHEMES: Mapping[Scheme, str] = {
 
 BROKEN = Check(
     "broken-spans", "do not fit the tag before them",
-    "They are read as the script of the CoNLL shared tasks reads them: such a tag begins a span.", warn=0.0,
+    "They are read as by conlleval, the script of the CoNLL shared tasks: such a tag begins a span.", warn=0.0,
 )  # fmt: skip
 LEAKED = Check(
     "leaked", "are in the training data too", "Scores on them say nothing: remove them from one of the two.",
@@ -175,7 +175,7 @@ class TagScan:
     def summary(self) -> Iterator[str]:
         """Lines of text about the file."""
         words = self.num_tokens / max(self.num_sentences, 1)
-        yield f"{self.name}: {self.num_sentences:,} sentences, {self.num_tokens:,} tokens ({words:.1f} a sentence)."
+        yield f"{self.name}: {self.num_sentences:,} sentences, {self.num_tokens:,} tokens ({words:.1f} per sentence)."
         yield f"tags: {SCHEMES[self.scheme]}; {self._labels()}."
         tag, count = self.most_frequent
         yield f"the most frequent tag, {tag}, is right for {share(count, self.num_tokens)} of the tokens."
@@ -256,7 +256,7 @@ def _against(train: TagScan, held: TagScan) -> Iterator[Finding]:
     yield from LEAKED.findings(tally, len(held.hashes), f"distinct {held.name} sentences")
     if held.num_spans and held.scheme != train.scheme:
         message = f"The {held.name} tags are {SCHEMES[held.scheme]}, the training tags {SCHEMES[train.scheme]}."
-        advice = "Spans are compared, so F1 is right; accuracy is of the tags as they are written."
+        advice = "F1 compares spans, so it is not affected; accuracy compares the tags as they are written."
         yield Finding("other-scheme", "warn", 1, 1, message, advice)
     unknown = (
         held.types.keys() - train.types.keys() if train.scheme != "plain" else held.tags.keys() - train.tags.keys()

@@ -118,7 +118,7 @@ def find_layout(beginning: Sequence[str], columns: Columns, name: str, needs_tag
     if needs_tags and len(first) < 2:
         raise DataError(
             f"{name}: the rows have one column ({first[0]!r:.40}), so there are no tags. Each row is a token and its "
-            "tags, separated by blanks or tabs."
+            "tags, separated by spaces or tabs."
         )
     token_at, tag_at, mark_at = (_place(column, names, len(first), name) for column in (token, tag, columns.mark))
     if tag_at is not None and tag_at == token_at:
@@ -205,7 +205,7 @@ def _sentences(block: Sequence[tuple[int, str]], layout: Layout, name: str) -> I
     tags = () if layout.tag is None else tuple(row[layout.tag] for row in rows)
     for (at, _), tag in zip(block, tags, strict=bool(tags)):
         if not tag or len(tag.split()) != 1:
-            raise DataError(f"{name}:{at}: the tag is {tag!r:.40}; a tag has no blanks and is not empty.")
+            raise DataError(f"{name}:{at}: the tag is {tag!r:.40}; it must not be empty or contain spaces.")
     marks = () if layout.mark is None else tuple(mark_of(row[layout.mark]) for row in rows)
     yield TaggedSentence(tokens, tags, marks, line)
 
@@ -219,7 +219,7 @@ def ragged(place: str, row: Sequence[str], number: int) -> DataError:
     """The error of a row with another number of columns than those before it."""
     return DataError(
         f"{place}: the row has {len(row)} column{'s' * (len(row) > 1)} ({' '.join(row)!r:.50}), the rows before it "
-        f"{number}. Each row is a token and its tags, separated by blanks or tabs; a blank line ends a sentence."
+        f"{number}. Each row is a token and its tags, separated by spaces or tabs; a blank line ends a sentence."
     )
 
 

@@ -133,8 +133,8 @@ def _paragraphs(path: str | Path) -> Iterator[Record]:
             yield from article["paragraphs"]
     except (ValueError, TypeError, LookupError) as error:
         raise DataError(
-            f'{name}: not a file of SQuAD, {{"data": [{{"paragraphs": [...]}}]}}. Objects a line need a name that ends '
-            "in .jsonl."
+            f'{name}: not in SQuAD\'s format, {{"data": [{{"paragraphs": [...]}}]}}. If each line is a JSON object, '
+            "the name must end in .jsonl."
         ) from error
 
 

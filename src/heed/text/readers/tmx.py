@@ -121,7 +121,10 @@ def read_tmx(files: CorpusFiles, errors: Errors, left_out: Counter[str]) -> Iter
     if not languages:
         raise DataError(f"{name}: it has no unit (<tu>) with text. Export the memory again.")
     if num_ours and not num_pairs:
-        raise DataError(f"{name}: all of its translations are heed's own, unchecked. Give it to a translator first.")
+        raise DataError(
+            f"{name}: all of its translations were made by heed, and nobody has checked them. Have a person review "
+            "them first."
+        )
     if not num_pairs:
         raise DataError(
             f"{name}: no unit has both {files.src_lang} and {files.tgt_lang}; its units are in {_listed(languages)}."
