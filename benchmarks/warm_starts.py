@@ -1,7 +1,7 @@
 """Other tasks on the same pairs before translating: are they worth their updates?
 
-    python benchmarks/warm_starts.py --pairs train.tsv.xz --updates 2400 --out runs/warm -- \\
-        --data.valid_pairs=dev.tsv.xz --data.src_lang=en --data.tgt_lang=vi --tokenizer.vocab_size=4000 ...
+    python benchmarks/warm_starts.py --pairs train.tsv.xz --languages en,vi --updates 2400 --out runs/warm -- \\
+        --task=translation --data.valid_pairs=dev.tsv.xz --tokenizer.vocab_size=4000 ...
 
 Each row trains for the same number of updates, a third of them on its first task:
 
@@ -47,7 +47,7 @@ def noised(text: str, rng: np.random.Generator) -> str:
     return " ".join(words)
 
 
-def first_tasks(pairs: list[Pair], folder: Path) -> dict[str, list[str]]:
+def first_tasks(pairs: list[Pair], src: str, tgt: str, folder: Path) -> dict[str, list[str]]:
     """Write the pairs of the first tasks; returns the flags of their data by name."""
     folder.mkdir(parents=True, exist_ok=True)
     rng = np.random.default_rng(1)
@@ -58,8 +58,11 @@ def first_tasks(pairs: list[Pair], folder: Path) -> dict[str, list[str]]:
     for name, rows in tables.items():
         write(folder / f"{name}.tsv", rows)
     return {
-        "both": [f"--part=pairs={(folder / 'exchanged.tsv').absolute()}"],
-        "denoising": [f"--data.pairs={(folder / 'noised.tsv').absolute()}"],
+        "both": [f"--part=pairs={(folder / 'exchanged.tsv').absolute()},src_lang={tgt},tgt_lang={src}"],
+        "denoising": [
+            f"--data.pairs={(folder / 'noised.tsv').absolute()}",
+            "--force",
+        ],  # with both languages on each side
     }
 
 
@@ -67,6 +70,7 @@ def main() -> None:
     """Train what is missing, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pairs", type=Path, required=True, help="training data: a table of source and target")
+    parser.add_argument("--languages", required=True, help="codes of source and target: en,de")
     parser.add_argument("--updates", type=int, required=True, help="updates of each row")
     parser.add_argument("--only", default="alone,both,denoising", help="comma-separated rows")
     parser.add_argument("--threads", type=int, default=1)
@@ -74,8 +78,10 @@ def main() -> None:
     parser.add_argument("--table", action="store_true", help="train nothing, compare the finished runs")
     parser.add_argument("train", nargs="*", metavar="-- KEYS", help="recipe keys of all rows")
     given = parser.parse_args()
-    first = first_tasks(list(read_pairs(CorpusFiles(pairs=given.pairs))), given.out / "data")
-    own, updates = [f"--data.pairs={given.pairs.absolute()}"], round(SHARE * given.updates)
+    src, tgt = given.languages.split(",")
+    first = first_tasks(list(read_pairs(CorpusFiles(pairs=given.pairs))), src, tgt, given.out / "data")
+    own = [f"--data.pairs={given.pairs.absolute()}", f"--data.src_lang={src}", f"--data.tgt_lang={tgt}"]
+    updates = round(SHARE * given.updates)
     rows, begins = [], []
     for name in given.only.split(","):
         if name == "alone":

@@ -89,6 +89,31 @@ def test_finished_translations_are_compared_without_any_run(tmp_path: Path) -> N
     assert "leakage" not in result.out
 
 
+def test_scores_by_length_are_drawn_for_every_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from matplotlib.axes import Axes
+
+    drawn: dict[str, list[float]] = {}
+    errorbar = Axes.errorbar
+
+    def record(self: Axes, x: list[float], y: list[float], *args: object, **style: object) -> object:
+        drawn.setdefault(str(style["label"]), []).extend(y)
+        return errorbar(self, x, y, *args, **style)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Axes, "errorbar", record)
+    lines = [" ".join(["a", "b", "c", "d"] * number) for number in (1, 2, 5)] * 5
+    src = ref = write_lines(tmp_path / "src", lines)
+    good, bad = write_lines(tmp_path / "good", lines), write_lines(tmp_path / "bad", [f"x {line}" for line in lines])
+    picture = tmp_path / "lengths.png"
+    words = ("--hyp", f"good={good}", "--hyp", f"bad={bad}", "--src", src, "--ref", ref, "--plot")
+    result = call("evaluate", *words, picture)
+    assert result.code == 0, result.err
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert drawn["good"] == pytest.approx([100] * 6)  # BLEU and chrF2 of three lengths
+    assert all(10 < score < 100 for score in drawn["bad"]) and drawn["bad"][0] < drawn["bad"][2]
+    nowhere = call("evaluate", *words, tmp_path / "missing" / "a.png")
+    assert nowhere.code == 2 and "--plot" in nowhere.err
+
+
 def test_several_test_sets_are_scored_in_one_call(translator: Path, files: tuple[object, ...]) -> None:
     other = ("--src", translator.parent / "test.aa", "--ref", translator.parent / "test.bb")
     result = call("evaluate", translator, *files, *other, "--json")

@@ -52,7 +52,7 @@ def evaluate(
 
       heed evaluate runs/en-de --src test.en --ref test.de --worst 5
 
-      heed evaluate runs/a runs/b --hyp marian=m.out --src test.en --ref test.de
+      heed evaluate runs/a runs/b --hyp marian=m.out --src test.en --ref test.de --plot lengths.png
 
       heed evaluate runs/tagger runs/without-characters --conll test.conll
 
@@ -159,13 +159,15 @@ def _check_flags(
 
 def _check_systems(runs: Sequence[Path], num_tests: int, texts: TextOptions, translations: TranslationOptions) -> None:
     """Raise UsageError if there is nothing to score, or too much for an option."""
-    hyp, out = translations.hyp, translations.out
+    hyp, out, plot = translations.hyp, translations.out, translations.plot
     if not runs and not (hyp and num_tests) and not texts.compresses:
         raise UsageError("name a run to score, or finished translations with --hyp NAME=FILE.")
     if hyp and num_tests > 1:
         raise UsageError("--hyp NAME=FILE needs a single test set: give --src and --ref once, or --pairs once.")
     if out is not None and (len(runs) != 1 or num_tests != 1):
         raise UsageError("--out needs a single run and a single test set.")
+    if plot is not None and num_tests != 1:
+        raise UsageError("--plot needs a single test set.")
 
 
 def _finish(evaluated: Sequence[Sequence[Evaluation]], analysis: bool, as_json: bool, quiet: bool) -> None:

@@ -77,6 +77,9 @@ class TranslationOptions:
     tokenised: Annotated[bool, typer.Option("--tokenised", help="The text is tokenised: BLEU with tok:none.")] = False
     tag: Tag = None
     rare: Annotated[int, typer.Option(help="Words beyond this frequency rank are rare.", min=0)] = NUM_COMMON
+    plot: Annotated[
+        Path | None, typer.Option(metavar="F", help="Write a plot of the scores by sentence length as PNG.")
+    ] = None
     out: Annotated[Path | None, typer.Option(help="Write the translations to this file (one run only).")] = None
 
 
@@ -100,6 +103,7 @@ def evaluate_translations(
     tokenised = options.tokenised or True in of_runs
     evaluated = []
     require_writable(options.out)
+    require_writable(options.plot, "--plot")
     tests = list(files.read((options.src_lang or src_lang, language or ""), errors))  # errors come before the work
     for test, run in product(tests, runs):
         run.predictor.check_test(test, quiet)
@@ -122,7 +126,16 @@ def evaluate_translations(
                 num_common=options.rare,
             )
         )  # fmt: skip
+    if options.plot is not None:
+        _plot(options.plot, evaluated[0])
     return evaluated
+
+
+def _plot(path: Path, evaluations: Sequence[Evaluation]) -> None:
+    from heed.report.curves import draw_by_length
+
+    with storage_errors("write the plot", path=path):
+        draw_by_length(path, evaluations)
 
 
 def _note_search(systems: Sequence[System], quiet: bool) -> None:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from heed.evaluation.evaluation import Evaluation
+
 Events = Sequence[Mapping[str, Any]]
 Points = list[tuple[float, float]]
 
@@ -90,6 +92,32 @@ def draw_runs(path: Path, validations: Mapping[str, Events]) -> None:
     _save(figure, atomic_write(path), unit)
 
 
+def draw_by_length(path: Path, evaluations: Sequence[Evaluation]) -> None:
+    """Write one plot of the scores of several systems on one test set, by the length of the source.
+
+    Bars are 95 % intervals. Raises UsageError without matplotlib.
+    """
+    names = [name for name in evaluations[0].scores if name in _SCORES]
+    buckets = evaluations[0].by_length
+    try:
+        figure, *all_axes = _figure(5 * len(names), len(names))
+    except ImportError as error:
+        raise UsageError("--plot needs matplotlib: pip install matplotlib.") from error
+    for axes, name in zip(all_axes, names, strict=True):
+        for number, evaluation in enumerate(evaluations):
+            scores = [bucket.scores[name] for bucket in evaluation.by_length]
+            values = [score.value for score in scores]
+            bars = [[v - s.low, s.high - v] if s.low is not None and s.high is not None else [0, 0]
+                    for v, s in zip(values, scores, strict=True)]  # fmt: skip
+            places = [place + 0.06 * (number - (len(evaluations) - 1) / 2) for place in range(len(values))]
+            axes.errorbar(places, values, list(zip(*bars, strict=True)), marker=".", capsize=2, label=evaluation.system)
+        axes.set_xticks(range(len(buckets)), [f"{bucket.label}\n({bucket.num_sentences:,})" for bucket in buckets])
+        axes.set_xlabel(f"{buckets[0].unit} of the source (number of sentences)")
+        axes.set_ylim(0, 1.4 * max(bucket.scores[name].value for each in evaluations for bucket in each.by_length))
+        axes.set_title(f"{_SCORES[name]} on {evaluations[0].test.label}")
+    _save(figure, atomic_write(path))
+
+
 def _unit(seconds: float) -> tuple[str, int]:
     """The unit for the times of a training of this duration, and its length in seconds."""
     return ("hours", 3600) if seconds > LONG else ("minutes", 60)
@@ -119,10 +147,12 @@ def _plot(axes: Axes, points: Points, **style: Any) -> None:
     axes.plot([x for x, _ in points], [y for _, y in points], **style)
 
 
-def _save(figure: Figure, output: AbstractContextManager[IO[bytes]], unit: str) -> None:
+def _save(figure: Figure, output: AbstractContextManager[IO[bytes]], unit: str = "") -> None:
+    """Write a figure; `unit`: its horizontal axis is the time of the training."""
     for axes in figure.axes:
-        axes.set_xlabel(f"{unit} of training")
-        axes.set_xlim(left=0)
+        if unit:
+            axes.set_xlabel(f"{unit} of training")
+            axes.set_xlim(left=0)
         axes.grid(alpha=0.3)
         axes.spines[["top", "right"]].set_visible(False)
         axes.legend(frameon=False)
