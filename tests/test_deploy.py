@@ -104,6 +104,14 @@ def test_the_unit_has_no_rights_and_time_to_finish() -> None:
     assert service["ProtectSystem"] == "strict"
 
 
+def test_the_server_may_have_a_thread_for_each_request_in_progress() -> None:
+    from heed.serve.limits import Limits
+
+    needed = 2 * Limits().queue
+    assert int(unit()["TasksMax"]) > needed
+    assert compose()["services"]["heed"]["pids_limit"] > needed
+
+
 def complaints(text: str, folder: Path) -> list[str]:
     """What systemd says of a unit, whose programs are replaced by one that exists here."""
     path = folder / "heed.service"

@@ -260,3 +260,37 @@ def test_each_job_has_a_thread_and_the_next_one_is_ready() -> None:
     wait_for(lambda: threads._num_idle == MOST_IDLE)
     threads.close()
     wait_for(lambda: not [each for each in threading.enumerate() if getattr(each, "_target", None) == threads._main])
+
+
+def test_no_job_is_lost_where_the_system_allows_no_more_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads, done, most = JobThreads(), threading.Semaphore(0), 1
+    start, started = threading.Thread.start, list[threading.Thread]()
+
+    def limited_start(thread: threading.Thread) -> None:
+        if len(started) == most:
+            raise RuntimeError("can't start new thread")
+        started.append(thread)
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", limited_start)
+    for _ in range(5):
+        threads.run(done.release)
+    for _ in range(5):
+        assert done.acquire(timeout=60), "a job was lost"
+    wait_for(lambda: threads._num_idle == 1)
+    threads.close()
+    wait_for(lambda: not started[0].is_alive())
+
+
+def test_a_first_thread_that_cannot_start_is_started_for_the_next_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads, done = JobThreads(), threading.Semaphore(0)
+
+    def refused(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as limited:
+        limited.setattr(threading.Thread, "start", refused)
+        threads.run(done.release)
+    threads.run(done.release)
+    assert all(done.acquire(timeout=60) for _ in range(2))
+    threads.close()

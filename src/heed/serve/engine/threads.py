@@ -14,7 +14,10 @@ MOST_IDLE = 8
 
 
 class JobThreads:
-    """As many threads as there are jobs, and a spare one. Whoever takes the last one starts the next."""
+    """As many threads as there are jobs, and a spare one. Whoever takes the last one starts the next.
+
+    Where the system allows no more threads, work waits until a thread has done what it does.
+    """
 
     def __init__(self) -> None:
         self._work: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
@@ -26,8 +29,7 @@ class JobThreads:
         """Run something that raises nothing in a thread."""
         self._work.put(work)
         if not self._has_begun:
-            self._has_begun = True
-            self._start()
+            self._has_begun = self._start()
 
     def close(self) -> None:
         """End the idle threads now, and each of the others after its work."""
@@ -36,12 +38,17 @@ class JobThreads:
             for _ in range(self._num_idle):
                 self._work.put(None)
 
-    def _start(self) -> None:
+    def _start(self) -> bool:
+        """Start a thread. Returns whether there is one more."""
         with self._lock:
             if self._is_closed:
-                return
+                return False
+            try:
+                threading.Thread(target=self._main, name="heed job", daemon=True).start()
+            except RuntimeError:  # the system allows no more
+                return False
             self._num_idle += 1
-        threading.Thread(target=self._main, name="heed job", daemon=True).start()
+            return True
 
     def _main(self) -> None:
         while (work := self._work.get()) is not None:
