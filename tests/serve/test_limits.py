@@ -10,9 +10,10 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from serving import REQUEST, SENTENCE, Held, Live, Runs, held, serving, until
+from serving import REQUEST, SENTENCE, Held, Live, Runs, connected, held, rest_of, serving, until
 from toy import WORDS
 
+from heed.serve import limits
 from heed.serve.auth import RateLimiter
 from heed.serve.limits import Limits
 from heed.tasks.predictor import Predictor
@@ -31,12 +32,29 @@ def chunks(size: int) -> Iterator[bytes]:
 @pytest.mark.parametrize("body", [b"x" * (2 << 20), "chunked"], ids=["with its length", "in chunks"])
 @pytest.mark.parametrize("path", ["/translate", "/v1/completions", "/api/translate", "/translate_file"])
 def test_a_body_that_is_too_large_is_refused(live: Live, path: str, body: bytes | str) -> None:
-    try:
-        answer = live.ask("POST", path, chunks(2 << 20) if isinstance(body, str) else body, JSON)
-    except (ConnectionError, http.client.HTTPException):  # the server may answer while the body is being sent
-        return
+    answer = live.ask("POST", path, chunks(2 << 20) if isinstance(body, str) else body, JSON)
     assert answer.status == 413
     assert "1,048,576" in json.dumps(answer.json)
+
+
+def test_a_client_that_asks_first_is_refused_by_the_length_of_its_body(live: Live) -> None:
+    head = "POST /translate HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: 2000000\r\n\r\n"
+    with connected(live, head.encode()) as client:
+        assert client.recv(4096).startswith(b"HTTP/1.1 413 ")
+
+
+def test_the_rest_of_a_refused_body_is_read_for_a_bounded_time_and_size(
+    loaded: list[Predictor], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    head = f"POST /translate HTTP/1.1\r\nHost: localhost\r\nContent-Length: {1 << 30}\r\n\r\n".encode()
+    with serving(loaded[:1], Limits(body_seconds=0.5)) as live, connected(live, head) as client:
+        assert rest_of(client).startswith(b"HTTP/1.1 413 ")
+    monkeypatch.setattr(limits, "DISCARDED_BYTES", 1 << 20)
+    with serving(loaded[:1]) as live, connected(live, head) as client:
+        assert client.recv(4096).startswith(b"HTTP/1.1 413 ")
+        with pytest.raises(ConnectionError):
+            for _ in range(1 << 14):
+                client.sendall(b"x" * (1 << 16))
 
 
 def test_a_body_that_does_not_arrive_is_refused(loaded: list[Predictor]) -> None:
@@ -191,6 +209,20 @@ def test_only_named_origins_are_allowed(loaded: list[Predictor]) -> None:
         assert "access-control-allow-credentials" not in headers
         other = live.ask("GET", "/languages", None, {"Origin": "https://other.example"})
         assert "access-control-allow-origin" not in other.headers
+
+
+def test_a_page_of_a_named_origin_can_read_why_it_is_refused(loaded: list[Predictor]) -> None:
+    origin = {"Origin": "https://page.example"}
+    with serving(loaded[:1], cors=[origin["Origin"]]) as live:
+        refused = [
+            live.ask("POST", "/translate", b"x" * (2 << 20), {**JSON, **origin}),
+            live.ask("GET", "/languages", None, {**origin, "Host": "other.example"}),
+            live.ask("GET", "/languages?api_key=1", None, origin),
+        ]
+        assert [answer.status for answer in refused] == [413, 421, 400]
+        for answer in refused:
+            assert answer.headers["access-control-allow-origin"] == origin["Origin"]
+            assert answer.headers["access-control-expose-headers"] == "Retry-After"
 
 
 def test_too_large_requests_are_refused_before_any_search(runs: Runs) -> None:

@@ -51,13 +51,13 @@ def make_app(service: Service, cors_origins: Sequence[str] = (), hosts: Hosts | 
     for routes in (libretranslate.routes, openai.routes, embeddings.routes, heed.routes, operations.routes):
         app.include_router(routes(service))
     _handle_errors(app, service)
-    if cors_origins:
-        app.add_middleware(
-            CORSMiddleware, allow_origins=list(cors_origins), allow_methods=["GET", "POST"],
-            allow_headers=["Authorization", "Content-Type"], allow_credentials=False,
-        )  # fmt: skip
     app.add_middleware(BodyLimit, limits=service.limits)
     app.add_middleware(Gate, hosts=hosts or Hosts())
+    if cors_origins:  # around those two, so that a page can read why they refuse it
+        app.add_middleware(
+            CORSMiddleware, allow_origins=list(cors_origins), allow_methods=["GET", "POST"],
+            allow_headers=["Authorization", "Content-Type"], allow_credentials=False, expose_headers=["Retry-After"],
+        )  # fmt: skip
     app.add_middleware(Observed, metrics=service.metrics, log=service.log)
     describe = app.openapi
     app.openapi = lambda: described(describe())  # type: ignore[method-assign]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
+from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -13,6 +15,10 @@ from heed.serve.errors import ApiError, error_response
 
 OTHER_CONNECTIONS = 512
 """Connections beyond one for each request in progress."""
+_CLOSE = {"connection": "close"}
+"""Header of an answer to a request whose body is not read to its end."""
+DISCARDED_BYTES = 64 << 20
+"""What is read of a body that has been refused."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +79,10 @@ class Limits:
 class BodyLimit:
     """Middleware that reads whole bodies and refuses those that are too large or too slow.
 
-    It counts bytes and does not trust Content-Length.
+    It counts bytes, and trusts Content-Length only where that is too large.
+
+    Many clients send the whole body before they read an answer, which is lost if the connection is closed with unread
+    bytes. So the rest of a body that is too large is read and discarded first, within limits of time and size.
     """
 
     def __init__(self, app: ASGIApp, limits: Limits) -> None:
@@ -85,15 +94,19 @@ class BodyLimit:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
+        parts = Request(scope, receive).stream()
         try:
-            body = await asyncio.wait_for(self._body(Request(scope, receive)), self.limits.body_seconds)
+            self._require_size(int(Headers(scope=scope).get("content-length", 0)))
+            body = await asyncio.wait_for(self._body(parts), self.limits.body_seconds)
         except ClientDisconnect:
             return
         except TimeoutError:
-            await _refuse(scope, receive, send, ApiError(408, "The body of the request did not arrive in time."))
+            error = ApiError(408, "The body of the request did not arrive in time.")
+            await error_response(error, scope["path"], _CLOSE)(scope, receive, send)
             return
         except ApiError as error:
-            await _refuse(scope, receive, send, error)
+            refusal = error_response(error, scope["path"], _CLOSE)
+            await refusal(scope, receive, self._ending_after(parts, send))
             return
         is_sent = False
 
@@ -106,16 +119,37 @@ class BodyLimit:
 
         await self.app(scope, replay, send)
 
-    async def _body(self, request: Request) -> bytes:
-        parts, size = [], 0
-        async for part in request.stream():
-            parts.append(part)
+    async def _body(self, parts: AsyncIterator[bytes]) -> bytes:
+        read, size = [], 0
+        async for part in parts:
+            read.append(part)
             size += len(part)
-            if size > self.limits.body_bytes:
-                raise ApiError(413, f"The body is larger than the limit of {self.limits.body_bytes:,} bytes.")
-        return b"".join(parts)
+            self._require_size(size)
+        return b"".join(read)
+
+    def _require_size(self, size: int) -> None:
+        if size > self.limits.body_bytes:
+            raise ApiError(413, f"The body is larger than the limit of {self.limits.body_bytes:,} bytes.")
+
+    def _ending_after(self, parts: AsyncIterator[bytes], send: Send) -> Send:
+        """Sends an answer of one message, whose end follows when the rest of the body has been discarded."""
+
+        async def send_and_discard(message: Message) -> None:
+            if message["type"] != "http.response.body":
+                await send(message)
+                return
+            await send({**message, "more_body": True})
+            with suppress(TimeoutError, ClientDisconnect):
+                await asyncio.wait_for(_discard(parts), self.limits.body_seconds)
+            await send({"type": "http.response.body"})
+
+        return send_and_discard
 
 
-async def _refuse(scope: Scope, receive: Receive, send: Send, error: ApiError) -> None:
-    close = {"connection": "close"}  # the rest of the body is not read
-    await error_response(error, scope["path"], close)(scope, receive, send)
+async def _discard(parts: AsyncIterator[bytes]) -> None:
+    """Read up to DISCARDED_BYTES."""
+    size = 0
+    async for part in parts:
+        size += len(part)
+        if size > DISCARDED_BYTES:
+            return
