@@ -116,6 +116,19 @@ def test_the_old_model_is_freed_though_the_server_has_frozen_it(runs: Runs, tmp_
         assert old() is None
 
 
+def test_weights_that_differ_only_after_their_beginning_are_taken(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("heed.serve.engine.catalogue.fingerprint_of", lambda run: "the same")
+    served.lead_to(served.new)
+    served.change_over.run()
+    before, old = served.answer(), served.live.service.catalogue.models["current"]
+    shutil.copyfile(served.old / "model.safetensors", served.new / "model.safetensors")
+    served.change_over.run()
+    assert served.live.service.catalogue.models["current"] is not old
+    assert served.answer() != before
+
+
 def test_a_link_to_a_copy_of_the_run_is_followed(served: Served) -> None:
     copy = served.new.with_name("copy")
     shutil.copytree(served.old, copy)

@@ -85,7 +85,8 @@ class ServedModel:
 
     def __post_init__(self) -> None:
         self.fingerprint = fingerprint_of(self.run.folder)
-        """Eight hexadecimal digits that identify the weights."""
+        """Eight hexadecimal digits that identify the weights, from their beginning and size."""
+        self.version = version_of(self.run.folder)
         self.num_parameters = self.run.num_parameters
         self.description = model_sentence(self.run)
         self._abilities = frozenset(filter(self.loaded.can, self.loaded.abilities))
@@ -259,8 +260,18 @@ def names_of(folders: Sequence[Path]) -> list[str]:
     return names
 
 
+def version_of(run: Path) -> tuple[int, int, int]:
+    """What changes when the file with the weights of a run is replaced. Raises MissingInputError and DataError."""
+    with open_own(run, WEIGHTS) as file:
+        status = os.fstat(file.fileno())
+    return status.st_ino, status.st_size, status.st_mtime_ns
+
+
 def fingerprint_of(run: Path) -> str:
-    """Eight hexadecimal digits that identify the weights of a run. Raises MissingInputError and DataError."""
+    """Eight hexadecimal digits for the beginning and the size of the weights, which hardly any two runs share.
+
+    Raises MissingInputError and DataError.
+    """
     with open_own(run, WEIGHTS) as file:
         head = file.read(1 << 20)
         size = os.fstat(file.fileno()).st_size
