@@ -9,12 +9,15 @@ import signal
 import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+import uvicorn
 from serving import REQUEST, Answer, Live, Runs, held, serving, until
 
 from heed.serve.limits import Limits
-from heed.serve.server import bound_socket
+from heed.serve.server import Server, bound_socket
 from heed.tasks.predictor import Predictor
 
 
@@ -29,6 +32,16 @@ def kill_worker(live: Live) -> None:
 def test_health_and_readiness(live: Live) -> None:
     assert live.get("/health").json == {"status": "ok"}
     assert live.get("/ready").json == {"status": "ok"}
+
+
+def test_a_server_that_ends_while_its_models_load_does_not_say_that_it_is_ready() -> None:
+    service: Any = SimpleNamespace(worker=SimpleNamespace(is_warm=False))
+    said = list[str]()
+    server = Server(uvicorn.Config("none", log_config=None), service, lambda: said.append("ready"))
+    server.should_exit = True
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(asyncio.run, server._await_models()).result()
+    assert said == []
 
 
 def test_small_answers_are_sent_at_once() -> None:

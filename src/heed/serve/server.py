@@ -82,7 +82,8 @@ class Server(uvicorn.Server):
                 self.failure = "a model failed on its first sentence; see the log for details."
                 self.should_exit = True
                 return
-        self.ready()
+        if not self.should_exit:
+            self.ready()
 
     async def _drain(self) -> None:
         """After a signal, end when all requests are finished, or after a time limit."""
