@@ -39,4 +39,13 @@ def test_a_file_is_named_with_the_target_language(name: str, expected: str) -> N
     downloads = Downloads()
     file = downloads.get(downloads.put(name, "de", b""))
     assert file is not None
-    assert file.name == expected
+    assert (file.name, file.title) == (expected, expected)
+
+
+def test_a_name_in_another_script_is_kept_beside_one_in_ascii() -> None:
+    downloads = Downloads()
+    key = downloads.put("моё письмо\u202e\r\n.docx", "de", b"")
+    file = downloads.get(key)
+    assert file is not None
+    assert (file.name, file.title) == ("_.de.docx", "моё письмо.de.docx")
+    assert key.endswith("._.de.docx")

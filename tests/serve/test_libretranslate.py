@@ -19,6 +19,7 @@ import heed
 from heed.documents.formats import FORMATS
 from heed.memory.shared import SharedMemory
 from heed.tasks.predictor import Predictor
+from heed.text.language.identify import Detected as Guess
 
 JSON = {"Content-Type": "application/json"}
 
@@ -65,6 +66,14 @@ def test_the_python_client_gets_an_error_for_an_unknown_language(live: Live) -> 
         LibreTranslateAPI(live.url + "/").translate(SENTENCE, "en", "zz")
     assert error.value.code == 400
     assert json.loads(error.value.read()) == {"error": "zz is not supported"}
+
+
+# /detect
+
+
+def test_one_language_at_least_is_detected(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live.service.detector, "detect", lambda text: [Guess("en", 0.0), Guess("de", 0.0)])
+    assert live.post("/detect", {"q": "你好"}).json == [{"language": "en", "confidence": 0.0}]
 
 
 # /translate
@@ -267,6 +276,14 @@ def test_files_keep_their_format(live: Live, loaded: list[Predictor]) -> None:
     columns = {"src_column": "2", "tgt_column": "3"}
     assert file_translated(live, "a.tsv", b"x y\tdi fo\t\n", columns).decode() == f"x y\tdi fo\t{second}\n"
     assert file_translated(live, "a.html", b"<p>ba ce.</p>").decode() == f"<p>{first}</p>"
+
+
+def test_a_downloaded_file_has_the_letters_of_its_name(live: Live) -> None:
+    body, head = multipart({"source": "en", "target": "de"}, "письмо 1.txt", b"ba ce.")
+    url = live.ask("POST", "/translate_file", body, head).json["translatedFileUrl"]
+    found = live.get(url.removeprefix(live.url)).headers["content-disposition"]
+    title = "%D0%BF%D0%B8%D1%81%D1%8C%D0%BC%D0%BE%201.de.txt"
+    assert found == f"attachment; filename=\"_1.de.txt\"; filename*=UTF-8''{title}"
 
 
 def test_the_source_language_of_a_bilingual_memory_is_detected(live: Live, loaded: list[Predictor]) -> None:

@@ -21,6 +21,9 @@ class Held:
     """A translated file."""
 
     name: str
+    """In ASCII, as it is in the URL."""
+    title: str
+    """With the letters of the uploaded file's name."""
     data: bytes
     since: float
 
@@ -36,10 +39,11 @@ class Downloads:
     def put(self, name: str, language: str, data: bytes) -> str:
         """Keep the translation of a file, named with its language: `a.txt` becomes `a.de.txt`. Returns its key."""
         path = PurePosixPath(PurePosixPath(name.replace("\\", "/")).name)
-        shown = _NOT_IN_NAMES.sub("_", f"{path.stem}.{language}{path.suffix}")[-80:].lstrip(".") or "file"
+        title = "".join(filter(str.isprintable, f"{path.stem}.{language}{path.suffix}"))[-80:].lstrip(".") or "file"
+        shown = _NOT_IN_NAMES.sub("_", title)
         key = f"{uuid.uuid4()}.{shown}"
         with self._lock:
-            self._held[key] = Held(shown, data, self._clock())
+            self._held[key] = Held(shown, title, data, self._clock())
             self._drop_old()
         return key
 

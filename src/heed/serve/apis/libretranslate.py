@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from typing import Any, TypeVar
+from urllib.parse import quote
 
 from fastapi import APIRouter, Request, Response
 from pydantic import Field
@@ -144,12 +145,13 @@ class LibreTranslateApi:
         return Translated.model_validate(answer)
 
     async def detect(self, request: Request) -> list[Detected]:
-        """Detect the language of a text."""
+        """The likely languages of a text, or else the first guess: clients expect at least one."""
         texts = (await self._fields(request, DetectFields)).texts
         self.service.limits.require_texts(texts)
         text = "\n".join(texts)
         guesses = await self.service.jobs.run(request, lambda job: self.service.detector.detect(text))
-        return [Detected.model_validate(guess) for guess in guesses if guess.confidence > 0]
+        likely = [guess for guess in guesses if guess.confidence > 0] or guesses[:1]
+        return [Detected.model_validate(guess) for guess in likely]
 
     async def languages(self) -> list[LanguageCard]:
         """Languages and their targets. A language that is only a target is listed with itself as its target."""
@@ -224,7 +226,8 @@ class LibreTranslateApi:
         file = self.service.downloads.get(filename)
         if file is None:
             raise ApiError(404, "There is no such file, or it has expired.")
-        head = {"Content-Disposition": f'attachment; filename="{file.name}"', "X-Content-Type-Options": "nosniff"}
+        names = f"filename=\"{file.name}\"; filename*=UTF-8''{quote(file.title, safe='')}"
+        head = {"Content-Disposition": f"attachment; {names}", "X-Content-Type-Options": "nosniff"}
         return Response(file.data, media_type="application/octet-stream", headers=head)
 
     def _source(self, code: str) -> Language | None:
