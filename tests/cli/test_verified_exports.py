@@ -132,7 +132,7 @@ def test_a_model_card_has_the_facts_and_says_what_to_fill_in(trained: Path, tmp_
     result = call("export", trained, "--to", "marian", "--out", tmp_path / "out")
     assert result.code == 0, result.err
     card = (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
-    assert card.startswith("---\nlanguage:\n- aa\n- bb\nlicense: other  # FILL IN\npipeline_tag: translation\n")
+    assert card.startswith('---\nlanguage:\n- "aa"\n- "bb"\nlicense: other  # FILL IN\npipeline_tag: translation\n')
     for part in ("Transformer encoder-decoder (post-norm)", "train.aa", "SHA-256", "## Licence", "## Intended use",
                  "MarianMTModel.from_pretrained", "verified with transformers", "Unicode's form NFC"):  # fmt: skip
         assert part in card, part
@@ -251,7 +251,7 @@ def test_a_package_of_argos_is_compared_and_its_bias_chosen(trained: Path, tmp_p
         [name] = [name for name in archive.namelist() if name.endswith("README.md")]
         card = archive.read(name).decode("utf-8")
         assert json.loads(archive.read(name.replace("README.md", "metadata.json")))["from_code"] == "aa"
-    for part in ("- aa\n- bb\n", "a package for Argos Translate", "train.aa", "SHA-256", "## Scores",
+    for part in ('- "aa"\n- "bb"\n', "a package for Argos Translate", "train.aa", "SHA-256", "## Scores",
                  "nrefs:1\\|case:mixed", "## Intended use\n\nFILL IN", "## Licence\n\nFILL IN", "## Limits",
                  "package.install_from_path", "verified with the calls of Argos Translate",
                  f"on {findings['num_measured']} lines"):  # fmt: skip

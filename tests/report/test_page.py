@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -33,6 +34,7 @@ from heed.execute import prepare_run
 from heed.metrics.metric import Score
 from heed.nn.weight_file import save_weights
 from heed.planner import Planner, TrainOptions, tokenizer_of
+from heed.report.model_card import _front_matter
 from heed.report.page import REPORT, finish_report, refresh_report, write_report
 from heed.report.validation import VALIDATION, analyse
 from heed.run import WEIGHTS, Run
@@ -311,6 +313,20 @@ def test_the_origin_names_the_runs_that_gave_weights_and_tokenizers(
     assert re.search(rf"^heed train recipe\.toml .* {flags} --out NEW$", text, re.MULTILINE)
     assert str(tmp_path) not in text
     assert str(others) not in text
+
+
+def test_the_command_to_reproduce_a_run_quotes_the_names_of_files(copied: Run) -> None:
+    path = copied.folder / "recipe.toml"
+    path.write_text(path.read_text(encoding="utf-8").replace("train.aa", "my $texts.aa"), encoding="utf-8")
+    copied.files.accept("recipe.toml")
+    assert " --data.src=FOLDER/'my $texts.aa' " in write_report(Run(copied.folder)).read_text()
+
+
+def test_a_model_card_names_norwegian_and_not_a_truth_value() -> None:
+    yaml = pytest.importorskip("yaml")
+    run: Any = SimpleNamespace(recipe=SimpleNamespace(data=SimpleNamespace(src_lang="no", tgt_lang="en")))
+    facts = next(yaml.safe_load_all(_front_matter(run, "translation")))
+    assert facts["language"] == ["no", "en"]
 
 
 def test_a_run_trained_from_scratch_and_one_of_an_older_heed_have_no_origin(copied: Run) -> None:

@@ -5,6 +5,7 @@ The facts come from the run's report. What only its maker knows has to be filled
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 
 from heed.core.environment import library_versions
@@ -66,7 +67,7 @@ def _front_matter(run: Run, pipeline: str) -> str:
     data = run.recipe.data
     languages = dict.fromkeys(filter(None, (data.src_lang, data.tgt_lang)))
     lines = [
-        *(["language:", *(f"- {language}" for language in languages)] if languages else []),
+        *(["language:", *(f"- {json.dumps(language)}" for language in languages)] if languages else []),
         "license: other  # FILL IN",
         *([f"pipeline_tag: {pipeline}", "library_name: transformers"] if pipeline else []),
         "tags:", "- heed",

@@ -211,7 +211,7 @@ def _data_flags(run: Run) -> list[str]:
     """The flags for the data: one folder for relative paths, each file for absolute ones."""
     data = run.recipe.data
     paths = {name: Path(getattr(data, name)) for name in data.path_keys if getattr(data, name)}
-    absolute = [f"--data.{name}=FOLDER/{path.name}" for name, path in paths.items() if path.is_absolute()]
+    absolute = [f"--data.{name}=FOLDER/{quote(path.name)}" for name, path in paths.items() if path.is_absolute()]
     has_relative_parts = any(not path.is_absolute() for path in _paths_of_parts(run))
     return absolute if len(absolute) == len(paths) and not has_relative_parts else ["--data.dir=FOLDER", *absolute]
 
