@@ -87,7 +87,10 @@ class InspectBody(DirectionBody):
     source: Annotated[str, Field(max_length=2000, pattern=r"\S")] | None = None
     target: Annotated[str, Field(max_length=2000, pattern=r"\S")] | None = None
     text: Annotated[str, Field(max_length=10_000, pattern=r"\S")] | None = None
-    """Text for a language model or a reader (at most 2,000 characters), instead of source and target."""
+    """Text for a language model or a reader, instead of source and target.
+
+    Taggers and masked language models take at most 2,000 characters.
+    """
     beam_size: BeamSize | None = None
     nbest: Number | None = None
     """By default the beam size, at most five."""
