@@ -105,6 +105,28 @@ def test_layers_heads_and_kinds_can_be_chosen_and_numbers_shown(opened: Page) ->
     assert opened.locator(".heat thead th").count() == len(inspection(SOURCE, None)["target"])
 
 
+def test_a_layer_or_head_that_is_chosen_keeps_the_focus(opened: Page) -> None:
+    for name in ("Attention", "Head"):
+        field = opened.get_by_role("combobox", name=name)
+        before = field.input_value()
+        field.focus()
+        opened.keyboard.press("ArrowDown")
+        assert field.input_value() != before
+        assert field.evaluate("field => field === document.activeElement")
+
+
+def test_keys_with_a_modifier_are_those_of_the_browser(opened: Page) -> None:
+    opened.evaluate("() => document.addEventListener('keydown', (event) => { window.taken = event.defaultPrevented; })")
+    for view, kind in (("Attention", "[role=gridcell]"), ("Beam", ".node"), ("Beam", "[role=tab]")):
+        tab(opened, view)
+        focused = opened.locator(kind)
+        focused.first.focus()
+        for modifier in ("Control", "Meta"):
+            opened.keyboard.press(f"{modifier}+ArrowRight")
+            assert opened.evaluate("window.taken") is False
+            assert focused.first.evaluate("each => each === document.activeElement")
+
+
 def test_a_thumbnail_of_a_head_selects_it(opened: Page) -> None:
     heads = opened.locator("button.head")
     assert heads.count() == len(inspection(SOURCE, None)["attention"][0]["layers"][0]["heads"])
@@ -161,6 +183,17 @@ def test_arrow_keys_move_through_the_beam(opened: Page) -> None:
     opened.keyboard.press("ArrowDown")
     opened.keyboard.press("ArrowLeft")
     assert opened.evaluate("() => document.activeElement.closest('ol').getAttribute('aria-label')") == "step 1"
+
+
+def test_the_tab_key_reaches_the_beam_without_its_dropped_prefixes(opened: Page) -> None:
+    panel = tab(opened, "Beam")
+    panel.locator("button.node.best").first.focus()
+    opened.keyboard.press("ArrowRight")
+    while opened.evaluate("() => !document.activeElement.matches('.dropped')"):
+        opened.keyboard.press("ArrowDown")
+    panel.get_by_label("show dropped prefixes").uncheck()
+    reached = panel.locator("button.node[tabindex='0']")
+    assert reached.count() == 1 and reached.is_visible()
 
 
 def test_arrow_keys_change_tabs(opened: Page) -> None:

@@ -87,6 +87,11 @@ export function doubt(prob, task) {
   return Math.max(0, Math.min(1, (-Math.log2(Math.max(prob, 1e-9)) - 0.5) / BITS[task]));
 }
 
+/** Whether a key is pressed with another one that gives it a meaning of the browser. */
+export function hasModifier(event) {
+  return event.altKey || event.ctrlKey || event.metaKey;
+}
+
 /** Roving tab index: the tab key reaches one element of `rows`, arrow keys move the focus among them. */
 export function rove(container, rows) {
   const places = new Map();
@@ -112,7 +117,7 @@ export function rove(container, rows) {
   container.addEventListener("keydown", (event) => {
     const place = places.get(event.target),
       step = steps[event.key];
-    if (!place || !step) return;
+    if (!place || !step || hasModifier(event)) return;
     const sign =
       getComputedStyle(event.target.parentElement).direction === "rtl" && event.key.startsWith("Arrow") ? -1 : 1;
     const row = rows[Math.max(0, Math.min(rows.length - 1, place[0] + step[0]))];
@@ -124,12 +129,18 @@ export function rove(container, rows) {
 
 /** A labelled select. `options` are pairs [value, text]. */
 export function select(label, options, value, onchange) {
-  const choice = el(
-    "select",
-    { onchange: (event) => onchange(event.target.value) },
-    ...options.map(([key, text]) => el("option", { value: key, selected: String(key) === String(value) }, text)),
+  const choice = el("select", { onchange: (event) => onchange(event.target.value) });
+  const field = el("label", { class: "field" }, el("span", {}, label), choice);
+  setOptions(field, options, value);
+  return field;
+}
+
+/** Replaces the options of a labelled select, which keeps the focus. */
+export function setOptions(field, options, value) {
+  const all = options.map(([key, text]) =>
+    el("option", { value: key, selected: String(key) === String(value) }, text),
   );
-  return el("label", { class: "field" }, el("span", {}, label), choice);
+  field.querySelector("select").replaceChildren(...all);
 }
 
 export function checkbox(label, checked, onchange) {

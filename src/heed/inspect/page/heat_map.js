@@ -1,6 +1,6 @@
 // Attention as a heat map, with a thumbnail of every head.
 
-import { checkbox, el, percent, rove, scrollable, select, setNumber } from "./dom.js";
+import { checkbox, el, percent, rove, scrollable, select, setNumber, setOptions } from "./dom.js";
 import { nameOf } from "./sentence.js";
 import { columnsOf, headChoices, layerChoices, matrixOf } from "./weights.js";
 
@@ -8,7 +8,17 @@ const KINDS = { source: "to the source", self: "to earlier words", text: "betwee
 
 /** Controls, the table, and the thumbnails of all heads. */
 export function heatMapView(data, languages, state, changed) {
-  const controls = el("div", { class: "controls" });
+  const kinds = data.attention.map(({ kind }) => [kind, KINDS[kind]]);
+  const layer = select("Layer", [], null, set("layer"));
+  const head = select("Head", [], null, set("head"));
+  const controls = el(
+    "div",
+    { class: "controls" },
+    kinds.length > 1 ? select("Attention", kinds, state.kind, setKind) : null,
+    layer,
+    head,
+    checkbox("numbers", state.numbers, set("numbers")),
+  );
   const frame = scrollable(el("div", { class: "frame" }));
   const heads = el(
     "details",
@@ -20,38 +30,23 @@ export function heatMapView(data, languages, state, changed) {
   let places = { rows: [], columns: [] };
   let shown = null;
 
-  function fillControls() {
-    const attention = attentionOf(data, state.kind);
-    const set = (name) => (value) => {
+  function set(name) {
+    return (value) => {
       state[name] = value;
       changed();
     };
-    const kind =
-      data.attention.length > 1
-        ? [
-            select(
-              "Attention",
-              data.attention.map((each) => [each.kind, KINDS[each.kind]]),
-              state.kind,
-              (value) => {
-                Object.assign(state, {
-                  kind: value,
-                  layer: layerChoices(attentionOf(data, value))[0][0],
-                  head: "mean",
-                  row: null,
-                  column: null,
-                });
-                changed();
-              },
-            ),
-          ]
-        : [];
-    controls.replaceChildren(
-      ...kind,
-      select("Layer", layerChoices(attention), state.layer, set("layer")),
-      select("Head", headChoices(attention), state.head, set("head")),
-      checkbox("numbers", state.numbers, set("numbers")),
-    );
+  }
+
+  function setKind(kind) {
+    const [[layer]] = layerChoices(attentionOf(data, kind));
+    Object.assign(state, { kind, layer, head: "mean", row: null, column: null });
+    changed();
+  }
+
+  function fillControls() {
+    const attention = attentionOf(data, state.kind);
+    setOptions(layer, layerChoices(attention), state.layer);
+    setOptions(head, headChoices(attention), state.head);
   }
 
   function fillTable(matrix) {
@@ -76,7 +71,7 @@ export function heatMapView(data, languages, state, changed) {
         return cell;
       }),
     );
-    const head = el(
+    const heading = el(
       "tr",
       { role: "row" },
       el("td", { role: "presentation" }),
@@ -103,7 +98,7 @@ export function heatMapView(data, languages, state, changed) {
         role: "grid",
         "aria-label": `Attention ${KINDS[state.kind]}: a row for each output word, a column for each attended word`,
       },
-      el("thead", { role: "rowgroup" }, head),
+      el("thead", { role: "rowgroup" }, heading),
       el("tbody", { role: "rowgroup" }, ...rows),
     );
     setNumber(table, "columns", places.columns.length);

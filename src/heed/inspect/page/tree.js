@@ -1,6 +1,6 @@
 // The beam as a tree: a column of prefixes for each step, and a line from each to its parent.
 
-import { checkbox, el, percent, pieceName, scrollable, svg, visible } from "./dom.js";
+import { checkbox, el, hasModifier, percent, pieceName, scrollable, svg, visible } from "./dom.js";
 
 export function treeView(data, languages) {
   const { nodes } = data.tree;
@@ -36,6 +36,7 @@ export function treeView(data, languages) {
       { class: "controls" },
       checkbox("show dropped prefixes", true, (on) => {
         field.classList.toggle("bare", !on);
+        if (!here(buttons.findIndex((each) => each.tabIndex === 0))) reach(columns[0].find(here));
         draw();
       }),
     ),
@@ -86,9 +87,12 @@ export function treeView(data, languages) {
     );
   }
 
+  function here(number) {
+    return buttons[number].offsetParent !== null;
+  }
+
   /** The node that an arrow key moves to, if there is one. */
   function neighbour(number, key) {
-    const here = (each) => buttons[each].offsetParent !== null;
     const column = columns[nodes[number].depth - 1].filter(here);
     const likelier = (a, b) => nodes[b].best - nodes[a].best || nodes[b].log_prob - nodes[a].log_prob;
     if (key === "ArrowUp") return column[column.indexOf(number) - 1];
@@ -105,7 +109,7 @@ export function treeView(data, languages) {
 
   field.addEventListener("keydown", (event) => {
     const number = buttons.indexOf(event.target);
-    if (number < 0 || !(event.key.startsWith("Arrow") || event.key === "Home")) return;
+    if (number < 0 || hasModifier(event) || !(event.key.startsWith("Arrow") || event.key === "Home")) return;
     event.preventDefault();
     const to = neighbour(number, event.key);
     if (to === undefined) return;

@@ -2,7 +2,7 @@
 
 import { alternativesView } from "./alternatives.js";
 import { choicesView, leastSure } from "./choices.js";
-import { el, scrollable } from "./dom.js";
+import { el, hasModifier, scrollable } from "./dom.js";
 import { attentionOf, heatMapView } from "./heat_map.js";
 import { sentenceView } from "./sentence.js";
 import { treeView } from "./tree.js";
@@ -125,7 +125,7 @@ export function tabView(panels, shown, first = null) {
       onkeydown: (event) => {
         const here = names.indexOf(event.target);
         const to = { ArrowRight: here + 1, ArrowLeft: here - 1, Home: 0, End: names.length - 1 }[event.key];
-        if (to === undefined) return;
+        if (to === undefined || hasModifier(event)) return;
         event.preventDefault();
         const place = (to + names.length) % names.length;
         names[place].click();

@@ -1,12 +1,16 @@
 // Selection of languages, and of a model if several translate between them.
 
-import { el, select } from "./dom.js";
+import { el, select, setOptions } from "./dom.js";
 
 /** Selects for what a server offers. `changed(swapped)` is called after a change. */
 export function directionView(served, changed) {
   const { languages } = served;
   const sources = languages.filter((each) => each.targets.length);
-  const node = el("div", { class: "direction" });
+  const [from, to, model] = ["From", "To", "Model"].map((name) => select(name, [], null, set(name.toLowerCase())));
+  const name = "Swap the languages";
+  const attributes = { type: "button", class: "button icon", title: name, "aria-label": name, onclick: swapped };
+  const swap = el("button", attributes, "⇄");
+  const node = el("div", { class: "direction" }, from, swap, to, model);
   const chosen = { from: sources.length === 1 ? sources[0].code : "auto", to: "", model: null };
   const find = (code) => languages.find((each) => each.code === code);
   const nameOf = (code) => find(code)?.name ?? code;
@@ -27,41 +31,30 @@ export function directionView(served, changed) {
     const possible = models();
     const offered = chosen.from !== "auto" && possible.some((each) => each.name === chosen.model);
     if (!offered) chosen.model = null;
-    const names = (codes) => codes.map((code) => [code, nameOf(code)]);
     const detect = sources.length > 1 ? [["auto", "Detect language"]] : [];
-    const set = (name) => (value) => {
+    setOptions(from, [...detect, ...names(sources.map((each) => each.code))], chosen.from);
+    setOptions(to, names(targets()), chosen.to);
+    setOptions(model, [["", "automatic"], ...possible.map(({ name }) => [name, name])], chosen.model ?? "");
+    model.hidden = possible.length < 2 || chosen.from === "auto";
+    swap.disabled = !find(chosen.to)?.targets.includes(chosen.from);
+  }
+
+  function names(codes) {
+    return codes.map((code) => [code, nameOf(code)]);
+  }
+
+  function set(name) {
+    return (value) => {
       chosen[name] = value || null;
       fill();
       changed(false);
     };
-    const which = [["", "automatic"], ...possible.map((each) => [each.name, each.name])];
-    node.replaceChildren(
-      select("From", [...detect, ...names(sources.map((each) => each.code))], chosen.from, set("from")),
-      swapButton(),
-      select("To", names(targets()), chosen.to, set("to")),
-      possible.length > 1 && chosen.from !== "auto" ? select("Model", which, chosen.model ?? "", set("model")) : "",
-    );
   }
 
-  function swapButton() {
-    const name = "Swap the languages";
-    return el(
-      "button",
-      {
-        type: "button",
-        class: "button icon",
-        title: name,
-        "aria-label": name,
-        disabled: !find(chosen.to)?.targets.includes(chosen.from),
-        onclick: () => {
-          [chosen.from, chosen.to] = [chosen.to, chosen.from];
-          fill();
-          changed(true);
-          node.querySelector(".icon").focus();
-        },
-      },
-      "⇄",
-    );
+  function swapped() {
+    [chosen.from, chosen.to] = [chosen.to, chosen.from];
+    fill();
+    changed(true);
   }
 
   fill();

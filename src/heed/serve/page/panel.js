@@ -106,7 +106,9 @@ export function insideView(load) {
       async (signal) => {
         const view = await load(signal);
         box.clear();
+        const place = placeOf(document.activeElement);
         body.replaceChildren(view);
+        if (place) view.querySelector(place)?.focus();
       },
       (error) => {
         body.replaceChildren();
@@ -117,6 +119,14 @@ export function insideView(load) {
       },
     );
   }
+
+  /** Selects what gets the focus in the next view, in place of an element of the present one; null for any other. */
+  function placeOf(focused) {
+    if (!body.contains(focused)) return null;
+    if (focused.type === "radio") return "input:checked";
+    return focused.getAttribute("role") === "tab" ? '[role="tab"][aria-selected="true"]' : '.word[aria-pressed="true"]';
+  }
+
   return {
     node,
     clear() {
