@@ -213,6 +213,12 @@ class StandIn:
             headers["Retry-After"] = "7"
         route.fulfill(status=status, headers=headers, body=text)
 
+    def hold(self, context: BrowserContext, path: str) -> list[Route]:
+        """Requests to a path from now on, which wait until their `fallback` is called."""
+        waiting: list[Route] = []
+        context.route(f"**{path}", lambda route: waiting.append(route))
+        return waiting
+
     def bodies(self, path: str) -> list[Json]:
         """The bodies of the requests to a path."""
         return [body for requested, body in self.requests if requested == path]

@@ -35,8 +35,9 @@ export function outputView(choose) {
       parts.push(answer.text.slice(end, begin), choices.at(-1));
       end = begin + best.text.length;
     });
-    node.replaceChildren(...parts, answer.text.slice(end));
-    if (choices.length) rove(node, [choices]);
+    const text = el("span", {}, ...parts, answer.text.slice(end));
+    if (choices.length) rove(text, [choices]);
+    node.replaceChildren(text);
   }
 
   function sentenceButton({ text, flags }, place) {

@@ -47,6 +47,11 @@ function askForKey() {
       class: "card",
       onsubmit: async (event) => {
         event.preventDefault();
+        box.clear();
+        if (!/^[ -~]*$/.test(key.value)) {
+          box.show({ message: "An API key has only ASCII characters. Check the one that you have entered." });
+          return;
+        }
         useKey(key.value);
         try {
           await open();

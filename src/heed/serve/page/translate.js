@@ -17,6 +17,7 @@ const PAUSE = 600; // milliseconds without a keystroke before the text is transl
 export function translatePanel(served, modelInUse) {
   const { limits } = served;
   const state = { text: "", answer: null, sentence: 0, given: null, seen: null, at: null };
+  let before = null; // the text before the last swap, and its translation, which took its place
   const work = latest();
   const soon = after(PAUSE, translate);
   const box = alertBox();
@@ -67,9 +68,21 @@ export function translatePanel(served, modelInUse) {
   }
 
   function directionChanged(swapped) {
-    if (swapped && state.answer) area.value = state.answer.text;
+    if (swapped) swapTexts();
+    else before = null;
     showDirection();
     translate();
+  }
+
+  /** Exchange the text and its translation: the one that is shown, or the text from before the last swap. */
+  function swapTexts() {
+    const { answer, text } = state;
+    const { from, to } = direction.chosen;
+    const isShown = answer && text === area.value && answer.source === to && answer.target === from;
+    const other = isShown ? answer.text : before?.translation === area.value ? before.text : null;
+    show(null);
+    before = other === null ? null : { text: area.value, translation: other };
+    if (before) area.value = other;
   }
 
   function typed() {
@@ -91,6 +104,7 @@ export function translatePanel(served, modelInUse) {
       return;
     }
     output.node.classList.add("waiting");
+    inside.node.inert = matches.node.inert = true; // they are about the text before
     facts.textContent = "Translating …";
     const began = performance.now();
     const { from, to, model } = direction.chosen;
@@ -118,6 +132,7 @@ export function translatePanel(served, modelInUse) {
     output.show(answer);
     matches.clear();
     inside.clear();
+    inside.node.inert = matches.node.inert = false;
     facts.textContent = live.textContent = "";
     if (!answer) return;
     output.mark(0);
