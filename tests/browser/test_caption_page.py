@@ -11,6 +11,7 @@ from command import call
 from serving import Live, serving
 
 import heed
+from browser.stand_in import URL, StandIn, model
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -59,6 +60,18 @@ def test_an_image_is_made_small_and_captioned(page: Page, live: Live, run: Path)
 def test_a_file_that_is_no_image_is_refused_in_the_browser(page: Page, live: Live, run: Path) -> None:
     page.goto(live.url)
     page.get_by_label("Choose an image").set_input_files(run / "recipe.toml")
+    page.get_by_text("recipe.toml is not an image that this browser can read.").wait_for()
+
+
+def test_another_file_ends_the_captioning_of_the_one_before(page: Page, seen: Seen, run: Path) -> None:
+    server = StandIn().on(page.context)
+    server.answers["/api/models"]["models"] = [model("toy", "captioning", abilities=["caption"])]
+    page.goto(URL)
+    server.hold(page.context, "/api/caption")
+    with page.expect_request("**/api/caption"):
+        page.get_by_label("Choose an image").set_input_files(run.parent / "image.png")
+    with page.expect_event("requestfailed"):
+        page.get_by_label("Choose an image").set_input_files(run / "recipe.toml")
     page.get_by_text("recipe.toml is not an image that this browser can read.").wait_for()
 
 

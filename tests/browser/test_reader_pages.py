@@ -16,6 +16,7 @@ from toy_questions import tiny_reader
 from toy_tags import tiny_tagger
 
 import heed
+from browser.stand_in import URL, StandIn, model
 from heed.tasks.predictor import Predictor
 
 if TYPE_CHECKING:
@@ -139,6 +140,19 @@ def test_the_server_has_a_panel_for_all_readers(live: Live, page: Page) -> None:
     page.get_by_label("Text to look into").fill(TEXTS["masked"])
     page.keyboard.press("Control+Enter")
     page.locator(".choices").first.wait_for()
+
+
+def test_another_model_ends_the_reading_of_the_one_before(page: Page) -> None:
+    server = StandIn().on(page.context)
+    names = ("one", "other")
+    server.answers["/api/models"]["models"] = [model(name, "classification", abilities=["read"]) for name in names]
+    page.goto(URL)
+    server.hold(page.context, "/api/inspect")
+    page.get_by_label("Text to look into").fill("a")
+    with page.expect_request("**/api/inspect"):
+        page.get_by_role("button", name="Look inside").click()
+    with page.expect_event("requestfailed"):
+        page.get_by_role("combobox", name="Model").select_option("other")
 
 
 @pytest.fixture(scope="module")

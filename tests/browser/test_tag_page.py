@@ -50,6 +50,27 @@ def test_plain_tags_are_below_their_words(page: Page) -> None:
     assert "2 words" in page.get_by_role("status").inner_text()
 
 
+def test_another_text_or_model_ends_the_work_on_the_one_before(page: Page) -> None:
+    server = opened(page, [[{"text": "O", "tokens": ["a"], "entities": []}]])
+    server.answers["/api/models"]["models"] *= 2
+    server.answers["/api/models"]["models"][1] = model("others", "tagging", abilities=["annotate", "predict"])
+    page.reload()
+    text, waiting = page.get_by_label("Text"), server.hold(page.context, "/api/predict")
+    for number, changed in enumerate(
+        (
+            lambda: (text.fill(""), text.press("Control+Enter")),
+            lambda: page.get_by_role("combobox", name="Model").select_option("others"),
+        )
+    ):
+        text.fill("a")
+        with page.expect_request("**/api/predict"):
+            text.press("Control+Enter")
+        with page.expect_event("requestfailed"):
+            changed()
+        assert len(waiting) == number + 1
+        assert page.get_by_role("status").inner_text() == ""
+
+
 def test_each_line_is_a_sentence_and_empty_ones_are_not_sent(page: Page) -> None:
     server = opened(page, [[{"text": "O", "tokens": ["a"], "entities": []}]] * 2)
     page.get_by_label("Text").fill("a\n\n  \nb")

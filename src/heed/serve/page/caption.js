@@ -10,7 +10,7 @@ const MOST = 3; // captions that are shown
 
 export function captionPanel(served, modelInUse) {
   const models = served.models.filter((each) => each.abilities.includes("caption"));
-  const state = { model: models[0], canvas: null };
+  const state = { model: models[0], file: null, canvas: null };
   const work = latest();
   const box = alertBox();
   const chosen = el("input", {
@@ -38,26 +38,33 @@ export function captionPanel(served, modelInUse) {
   return { node, focus: () => chosen.focus(), shown: () => modelInUse(state.model.name) };
 
   async function open(file) {
-    box.clear();
-    view.replaceChildren();
-    state.canvas = null;
-    try {
-      state.canvas = small(await createImageBitmap(file));
-    } catch {
+    clear();
+    Object.assign(state, { file, canvas: null });
+    const canvas = await createImageBitmap(file).then(small, () => null);
+    if (state.file !== file) return; // another one was chosen meanwhile
+    if (!canvas) {
       box.show({ message: `${file.name} is not an image that this browser can read.`, canRetry: false });
       return;
     }
+    state.canvas = canvas;
     caption();
   }
 
-  function caption() {
-    if (!state.canvas) return;
+  function clear() {
+    work.stop();
     box.clear();
-    const image = state.canvas.toDataURL("image/jpeg", 0.92).split(",")[1];
+    view.replaceChildren();
+  }
+
+  function caption() {
+    const { canvas } = state;
+    if (!canvas) return;
+    clear();
+    const image = canvas.toDataURL("image/jpeg", 0.92).split(",")[1];
     work.run(
       async (signal) => {
         const answer = await ask("api/caption", { model: state.model.name, image, top: MOST }, signal);
-        view.replaceChildren(captionView(answer.caption, () => copy(state.canvas)));
+        view.replaceChildren(captionView(answer.caption, () => copy(canvas)));
       },
       (error) => box.show(error, caption),
     );

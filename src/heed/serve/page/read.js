@@ -41,6 +41,12 @@ export function readPanel(served, modelInUse) {
   function chosen() {
     asked.hidden = !state.model.abilities.includes("extract");
     hint.hidden = !state.model.abilities.includes("score");
+    clear();
+  }
+
+  function clear() {
+    work.stop();
+    box.clear();
     view.replaceChildren();
   }
 
@@ -49,8 +55,7 @@ export function readPanel(served, modelInUse) {
     const context = area.value.trim();
     const text = asked.hidden ? context : JSON.stringify({ question: question.value.trim(), context });
     if (!context || (!asked.hidden && !question.value.trim())) {
-      work.stop();
-      view.replaceChildren();
+      clear();
       return;
     }
     const { name, source, target } = state.model;

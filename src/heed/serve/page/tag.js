@@ -35,16 +35,17 @@ export function tagPanel(served, modelInUse) {
   };
 
   function clear() {
+    work.stop();
+    box.clear();
     output.replaceChildren();
     facts.textContent = "";
   }
 
   async function tag() {
-    box.clear();
+    clear();
     const lines = area.value.split("\n").filter((line) => line.trim());
-    output.replaceChildren();
-    facts.textContent = lines.length ? "Tagging …" : "";
     if (!lines.length) return;
+    facts.textContent = "Tagging …";
     await work.run(
       async (signal) => {
         const body = { model: state.model.name, inputs: lines.slice(0, MOST) };
