@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import shutil
 import sys
 from importlib.util import find_spec
 from itertools import pairwise
@@ -19,6 +20,7 @@ from command import call
 from toy import prepared, trainer_of, unchecked_shapes, with_weights
 
 from heed.core.errors import UsageError
+from heed.data.validation import VALID
 from heed.decoding.scoring import score_rows
 from heed.export import argos, formats, marian, onnx, verification
 from heed.export.programs import OnnxRuntime, mean_search
@@ -216,10 +218,30 @@ def test_lines_are_evenly_spaced_in_the_validation_data(
     number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(verification, "read_valid", lambda folder: [(at, at) for at in range(number)])
-    rows, _ = verification.validation_rows(cast(Run, SimpleNamespace(folder=tmp_path)))
+    run = SimpleNamespace(folder=tmp_path, files=SimpleNamespace(has=lambda name: True))
+    rows, _ = verification.validation_rows(cast(Run, run))
     places = [int(row[0]) for row in rows]
     assert len(places) == min(number, 200) and places[0] == 0 and number - places[-1] <= number // 200 + 1
     assert len({after - before for before, after in pairwise(places)}) <= 2
+
+
+def test_a_run_without_validation_data_is_compared_on_three_lines(trained: Path, tmp_path: Path) -> None:
+    run = shutil.copytree(trained, tmp_path / "run")
+    (run / VALID).unlink()
+    result = call("export", run, "--to", "marian", "--out", tmp_path / "out")
+    assert result.code == 0, result.err
+    findings = findings_of(tmp_path / "out" / verification.FILE)
+    assert (findings["verified"], findings["num_lines"], findings["bleu_here"]) == (True, 3, None)
+
+
+def test_validation_data_that_was_changed_is_refused(trained: Path, tmp_path: Path) -> None:
+    """It counts neither as the run's own nor as none."""
+    run = shutil.copytree(trained, tmp_path / "run")
+    text = (run / VALID).read_bytes()
+    (run / VALID).write_bytes(bytes([text[0] ^ 1]) + text[1:])
+    result = call("export", run, "--to", "marian", "--out", tmp_path / "out")
+    assert (result.code, "valid.jsonl" in result.err) == (65, True), result.err
+    assert not (tmp_path / "out").exists()
 
 
 def test_n_grams_are_compared_with_kenlm(bigram: Path, tmp_path: Path) -> None:

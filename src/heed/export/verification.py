@@ -15,7 +15,7 @@ import torch
 from heed.core.config import Config
 from heed.core.errors import DataError
 from heed.data.batch import source_from_ids
-from heed.data.validation import read_valid
+from heed.data.validation import VALID, read_valid
 from heed.decoding.options import SearchOptions
 from heed.decoding.scoring import score_rows
 from heed.metrics import score_outputs
@@ -155,11 +155,13 @@ def verify(run: Run, program: Program, format: str) -> Findings:
 
 
 def validation_rows(run: Run, most: int = NUM_LINES) -> tuple[list[tuple[str, ...]], bool]:
-    """Some rows of a run's validation data, and whether there are any: a run without gets lines of any text."""
-    try:
-        valid = read_valid(run.folder)
-    except DataError:
+    """Some rows of a run's validation data, and whether there are any: a run without gets lines of any text.
+
+    Raises DataError for a damaged file.
+    """
+    if not run.files.has(VALID):
         return [(line, line) for line in WITHOUT_VALIDATION], False
+    valid = read_valid(run.folder)
     count = min(most, len(valid))
     return [tuple(map(str, valid[number * len(valid) // count])) for number in range(count)], True
 
