@@ -153,6 +153,12 @@ def test_data_paths_of_a_recipe_follow_its_folder_the_variable_and_the_flag(
     monkeypatch.setenv("HEED_DATA", str(corpus))
     assert call("train", recipe, "--out", "variable", "--quiet").code == 0
     assert Run("variable").recipe.data.dir == str(corpus)
+    monkeypatch.delenv("HEED_DATA")
+    named = Path("recipe.toml")  # one that names a folder
+    named.write_text(recipe.read_text().replace('\ndir = ""', '\ndir = "elsewhere"'))
+    assert "elsewhere" in call("train", named, "--dry-run", "--quiet").err
+    monkeypatch.setenv("HEED_DATA", str(corpus))
+    assert call("train", named, "--dry-run", "--quiet").code == 0, "the variable comes before the recipe's folder"
     monkeypatch.setenv("HEED_DATA", "nowhere")
     assert call("train", recipe, "--data.dir", corpus, "--dry-run", "--quiet").code == 0
 
