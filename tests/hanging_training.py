@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -41,6 +42,7 @@ PLACES: dict[str, Callable[[], None]] = {"validation": _in_validation, "save": _
 
 def train(place: str, *words: str) -> None:
     """The command `heed WORDS`, which hangs at this place."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # `nohup` may have started the tests
     PLACES[place]()
     ask = StopRequest.__call__
 

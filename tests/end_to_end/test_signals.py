@@ -30,7 +30,9 @@ def started(folder: Path, slow: str) -> Iterator[Program]:
             process.kill()
 
 
-@pytest.mark.parametrize(("slow", "number"), [("validation", signal.SIGINT), ("save", signal.SIGTERM)])
+@pytest.mark.parametrize(
+    ("slow", "number"), [("validation", signal.SIGINT), ("validation", signal.SIGHUP), ("save", signal.SIGTERM)]
+)
 def test_a_second_signal_ends_a_training_at_once(tmp_path: Path, slow: str, number: signal.Signals) -> None:
     with started(tmp_path, slow) as process:
         process.send_signal(number)
