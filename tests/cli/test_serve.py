@@ -86,8 +86,11 @@ def test_the_program_serves_until_a_signal_ends_it_well(translator: Path, bigram
         with urllib.request.urlopen(f"{url}/languages", timeout=30) as answer:
             assert [language["code"] for language in json.load(answer)] == ["aa", "bb"]
         program.send_signal(signal.SIGUSR1)
-        while "models_changed" not in program.stderr.readline():
-            pass
+        for line in program.stderr:
+            if "models_changed" in line:
+                break
+        else:
+            pytest.fail("the program ended")
         program.send_signal(name)
         assert program.wait(30) == 0
         assert '"draining"' in program.stderr.read()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,20 @@ def no_accelerator(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
 
 
-def test_auto_uses_a_gpu_if_there_is_one(monkeypatch: pytest.MonkeyPatch, no_accelerator: None) -> None:
+@pytest.fixture
+def gpu_settings() -> Iterator[None]:
+    """PyTorch's own settings for GPUs, those of before at the end."""
+    before = torch.backends.cudnn.allow_tf32, torch.backends.cuda.cudnn_sdp_enabled()  # type: ignore[no-untyped-call]
+    torch.backends.cudnn.allow_tf32 = True
+    torch.backends.cuda.enable_cudnn_sdp(True)
+    yield
+    torch.backends.cudnn.allow_tf32 = before[0]
+    torch.backends.cuda.enable_cudnn_sdp(before[1])
+
+
+def test_auto_uses_a_gpu_if_there_is_one(
+    monkeypatch: pytest.MonkeyPatch, no_accelerator: None, gpu_settings: None
+) -> None:
     assert choose_device("auto") == CPU
     used: list[torch.device] = []
     monkeypatch.setattr(torch.cuda, "set_device", used.append)
@@ -30,6 +44,7 @@ def test_auto_uses_a_gpu_if_there_is_one(monkeypatch: pytest.MonkeyPatch, no_acc
     assert choose_device("cuda:1") == torch.device("cuda:1")
     assert used == [torch.device("cuda:0"), torch.device("cuda:1")]
     assert not torch.backends.cuda.cudnn_sdp_enabled()  # type: ignore[no-untyped-call]
+    assert not torch.backends.cudnn.allow_tf32
     with pytest.raises(UsageError, match="cuda:2 does not exist: PyTorch sees 2 CUDA devices here, numbered from 0"):
         choose_device("cuda:2")
     monkeypatch.setenv("LOCAL_RANK", "3")
