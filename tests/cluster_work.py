@@ -70,8 +70,22 @@ def write_corpus(folder: Path, words: Sequence[str], num_files: int = 12, num_ro
     return folder
 
 
-def slow_translation(run: Path, seconds: float, begun: Path) -> Callable[..., Mapping[str, Any]]:
-    """Translates with a pause before each group, at whose begin the worker leaves its process id in a folder."""
+FREE_PARTS = 4
+"""Parts that are computed while the gate is shut; those that have begun by then are, too."""
+
+
+def gate_of(begun: Path) -> Path:
+    """The file that opens the gate."""
+    return begun.with_name(f"{begun.name}.gate")
+
+
+def slow_translation(
+    run: Path, seconds: float, begun: Path, output: Path | None = None
+) -> Callable[..., Mapping[str, Any]]:
+    """Translates with a pause before each group, at whose begin the worker leaves its process id in a folder.
+
+    With the folder of the results, it waits for the gate when they are `FREE_PARTS`.
+    """
     from heed.decoding.options import SearchOptions
     from heed.tasks import open_without_pytorch
 
@@ -82,6 +96,8 @@ def slow_translation(run: Path, seconds: float, begun: Path) -> Callable[..., Ma
     def translated(texts: Sequence[str]) -> Mapping[str, Any]:
         (begun / str(os.getpid())).touch()
         time.sleep(seconds)
+        while output is not None and not gate_of(begun).exists() and len(contents(output)) >= FREE_PARTS:
+            time.sleep(0.02)
         return {"translation": pyarrow.array([best.text for best in translator.translate(texts, options)])}
 
     return translated
@@ -91,7 +107,7 @@ def compute(
     corpus: str, run: str, begun: str, output: str, address: str, seconds: float = 0.0
 ) -> None:  # fmt: skip
     """Translate a corpus on a cluster, slowly."""
-    opening = partial(slow_translation, Path(run), seconds, Path(begun))
+    opening = partial(slow_translation, Path(run), seconds, Path(begun), Path(output))
     work = Work("translate", opening, ("text",), {"--beam": 2}, (Path(run),))
     files, _ = input_files([f"{corpus}/*.parquet"], None)
     compute_corpus(work, files, Path(output), Cluster(address, quiet=True), quiet=True)

@@ -17,7 +17,7 @@ from typing import Any
 
 import pyarrow.parquet
 import pytest
-from cluster_work import compute, compute_alone, contents, slow_translation, write_corpus
+from cluster_work import FREE_PARTS, compute, compute_alone, contents, gate_of, slow_translation, write_corpus
 from command import call
 from toy import WORDS, barely_trained
 
@@ -59,7 +59,9 @@ def nodes() -> Iterator[Nodes]:
         try:
             nodes = Nodes()
             signal.signal(signal.SIGTERM, ends)  # Ray sets its own
-        except Exception as error:  # such as too little shared memory
+        except Exception as error:
+            if not isinstance(error, (OSError, RuntimeError, ValueError)) and type(error) is not Exception:
+                raise  # not what Ray raises here, such as for too little shared memory
             pytest.skip(f"Ray itself does not start two nodes here: {error}")
         yield nodes
         nodes.cluster.shutdown()
@@ -124,10 +126,11 @@ def test_a_killed_worker_a_killed_driver_and_a_killed_node_lose_and_double_no_ro
     with subprocess.Popen([sys.executable, "-c", program]) as driver:
         wait_until(lambda: len(contents(output)) >= 1)
         os.kill(int(next(begun.iterdir()).name), signal.SIGKILL)
-        wait_until(lambda: len(contents(output)) >= 4)
+        wait_until(lambda: len(contents(output)) >= FREE_PARTS)
         driver.kill()
     before = {name: (output / name).stat().st_mtime_ns for name in contents(output)}
-    assert 4 <= len(before) < 12
+    assert FREE_PARTS <= len(before) < 12
+    gate_of(begun).touch()
     for path in begun.iterdir():
         path.unlink()
     killer = when(lambda: len(list(begun.iterdir())) >= 2, nodes.kill_second)
