@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import gc
 import gzip
+import hashlib
+import io
 import json
 import lzma
 import zlib
@@ -20,6 +22,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TypeVar
 
+import numpy as np
 import zstandard
 from loud import translated
 from packages import packed
@@ -62,20 +65,24 @@ CALLS_AT_LEAST, CALLS_PER_BYTE = 100_000, 250
 """Calls that a parser may make: for an input of any size, and for each byte of it."""
 
 
+Sample = tuple[bytes, bytes, bytes] | Callable[[int], bytes]
+"""An input that grows: its beginning, the part that is repeated and its end, or what has so many parts."""
+
+
 @dataclass(frozen=True)
 class Parser:
     """A reader, the errors by which it refuses an input, and inputs that grow."""
 
     read: Callable[[Path, bytes], object]
-    grows: Sequence[tuple[bytes, bytes, bytes]]
-    """Each the beginning of an input, the part that is repeated, and its end."""
+    grows: Sequence[Sample]
     refusals: tuple[type[Exception], ...] = (HeedError,)
 
     def accepts(self, folder: Path, data: bytes) -> bool:
         """Read bytes in a folder of their own. Returns whether they were read; raises what is no refusal."""
-        return in_a_thread(partial(self._accepts, folder, data))
+        return in_a_thread(partial(self.attempt, folder, data))
 
-    def _accepts(self, folder: Path, data: bytes) -> bool:
+    def attempt(self, folder: Path, data: bytes) -> bool:
+        """As `accepts`, in this thread."""
         try:
             self.read(folder, data)
         except self.refusals:
@@ -87,12 +94,12 @@ class Parser:
         return in_a_thread(partial(self._calls, folder, data))
 
     def _calls(self, folder: Path, data: bytes) -> int:
-        self._accepts(folder, data)  # what is made once is not counted
+        self.attempt(folder, data)  # what is made once is not counted
         profile = Profile(subcalls=False)
         gc.disable()  # nor are calls that free what other tests have left
         profile.enable()
         try:
-            self._accepts(folder, data)
+            self.attempt(folder, data)
         finally:
             profile.disable()
             gc.enable()
@@ -207,7 +214,8 @@ def in_run(name: str, read: Callable[[Run], object], folder: Path, data: bytes) 
 
 
 def checkpoint(folder: Path) -> object:
-    """Compare the files of a checkpoint."""
+    """Compare the files of a checkpoint, of which there is one."""
+    written(folder, "state.json", b"{}")
     return checked_manifest(folder, ["state.json"])
 
 
@@ -226,7 +234,26 @@ def glossary(path: Path) -> object:
 
 # --- the table ------------------------------------------------------------------------------------------
 
-XML = [
+
+def numbered(begin: bytes, part: bytes, end: bytes) -> Callable[[int], bytes]:
+    """Inputs with numbers in the place of `%d`: in each part its own, at the beginning that of the parts."""
+
+    def sample(times: int) -> bytes:
+        parts = [part.replace(b"%d", b"%d" % number) for number in range(times)]
+        return begin.replace(b"%d", b"%d" % times) + b"".join(parts) + end
+
+    return sample
+
+
+def stored_hashes(times: int) -> bytes:
+    """A file of line hashes."""
+    file = io.BytesIO()
+    np.save(file, np.arange(times, dtype="<u8"))
+    return file.getvalue()
+
+
+DIGEST = hashlib.sha256(b"{}").hexdigest().encode()
+XML: list[Sample] = [
     (b"<tmx><body>", b"<tu><tuv xml:lang='en'><seg>a</seg></tuv><tuv xml:lang='de'><seg>b</seg></tuv></tu>",
      b"</body></tmx>"),
     (b"<tmx><body>", b"<tu><tuv xml:lang='en'><seg>a <ph>b</ph>", b""),
@@ -302,12 +329,13 @@ YAML = [
     (b"", b"? ", b""),
     (b"{", b"a: b c,\n", b"}"), (b"", b"---\na b\n", b""), (b"a: >\n", b"\n", b"  a"),
 ]  # fmt: skip
-OBJECTS = [
+OBJECTS: list[Sample] = [
     (b'{"q":[', b'"a",', b'"a"]}'), (b'{"a":', b"[", b""), (b"{", b'"\\ud800":1,', b'"a":1}'),
     (b'{"text":[', b"{},", b"{}]}"), (b"", b"9", b""),
 ]  # fmt: skip
 LOG = [(b"", b'{"event":"train","step":1}\n', b""), (b"", b"{", b""), (b"", b"\n", b""), (b"", b"[[]\n", b"")]
-TOML = [
+TOML: list[Sample] = [
+    (b'task = "translation"\n[data]\nsrc = "a"\ntgt = "b"\n[decoding]\nban = [', b'"a", # b\n' * 9, b"]"),
     (b"a = [\n", b"1, # a\n", b"]"),
     (b'a = """', b"\n", b'"""'),
     (b"", b"[a]\n", b""),
@@ -316,21 +344,71 @@ TOML = [
     (b"", b"a.", b"b = 1"),
     (b"a = [", b"1,", b"]"),
 ]
-ENTRIES = [
+ENTRIES: list[Sample] = [
+    numbered(b"\\data\\\nngram 1=%d\n\n\\1-grams:\n", b"-1\ta%d\t-1\n", b"\\end\\\n"),
     (b"\\data\\\nngram 1=9\n\n\\1-grams:\n", b"-1\ta\t-1\n", b"\\end\\\n"), (b"\\data\\\n", b"ngram 1=1\n", b""),
     (b"\\data\\\nngram 1=1\n\n\\1-grams:\n-1\t", b"a ", b"\n\\end\\\n"), (b"", b"\n", b""),
 ]  # fmt: skip
 PACKED = [(b"", b"a\n", b"")]
-TENSORS = [(b"{", b'"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},', b'"b":{}}'), (b'{"a":', b"[", b"")]
-SEALED = [(b'{"format":1,"sha256":{', b'"a":["b"],', b'"c":[]}}'), (b"{", b'"a":{', b"")]
-FIELDS = [(b"", b"q=a&", b""), (b"", b"&", b""), (b"", b"%", b""), (b"q=", b"+", b"")]
-PARTS = [
+FLOAT = b'{"dtype":"F32","shape":[1],"data_offsets":[4,8]}'
+TENSORS: list[Sample] = [
+    numbered(b"{", b'"a%d":' + FLOAT + b",", b'"b":' + FLOAT + b"}"),
+    (b"{", b'"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},', b'"b":{}}'),
+    (b'{"a":', b"[", b""),
+]
+LISTED: list[Sample] = [
+    numbered(b'{"format":1,"sha256":{', b'"a%d":["' + DIGEST + b'"],', b'"b":["' + DIGEST + b'"]}}')
+]
+SAVED: list[Sample] = [
+    numbered(b'{"format":1,"sha256":{"state.json":"' + DIGEST + b'"},"made_with":{', b'"a%d":"b",', b'"c":"d"}}')
+]
+STORED: list[Sample] = [
+    numbered(
+        b'{"format":"heed-tokens-1","num_rows":1,"sides":{"tgt":{"vocab_size":9,"dtype":"uint16","tokens":'
+        b'{"num_bytes":4,"sha256":""},"offsets":{"num_bytes":16,"sha256":""}}},"fingerprint":{', b'"a%d":1,',
+        b'"b":2}}',
+    )
+]  # fmt: skip
+CODED: list[Sample] = [
+    numbered(
+        b'{"format":1,"heed":"1","model":"a","coded":true,"num_bytes":1,"sha256":"' + DIGEST + b'","arithmetic":{',
+        b'"a%d":"b",', b'"c":"d"}}',
+    ),
+    (b'{"format":1,"a":"', b"a", b'"}'), (b"", b"[", b""),
+]  # fmt: skip
+CALIBRATED: list[Sample] = [
+    (
+        b'{"mean":[0,0,0,0],"scale":[1,1,1,1],"weights":[1,1,1,1],"bias":0,"good_chrf":50,"num_sentences":9,'
+        b'"beam_size":2,"calibration_error":0.1,"amiss_good":0.1', b"0", b"}",
+    )
+]  # fmt: skip
+SCORED: list[Sample] = [
+    (
+        b'{"step":1,"num_lines":9,"scores":[', b'{"name":"bleu","value":1.5,"signature":"a"},',
+        b'{"name":"bleu","value":1.5,"signature":"a"}]}',
+    )
+]  # fmt: skip
+SEALED: list[Sample] = [(b'{"format":1,"sha256":{', b'"a":["b"],', b'"c":[]}}'), (b"{", b'"a":{', b"")]
+FIELDS: list[Sample] = [
+    (b"source=en&target=de&q=", b"%41", b""),
+    (b"", b"q=a&", b""),
+    (b"", b"&", b""),
+    (b"", b"%", b""),
+    (b"q=", b"+", b""),
+]
+PARTS: list[Sample] = [
+    (
+        b'--x\r\nContent-Disposition: form-data; name="source"\r\n\r\nen\r\n'
+        b'--x\r\nContent-Disposition: form-data; name="target"\r\n\r\nde\r\n'
+        b'--x\r\nContent-Disposition: form-data; name="q"\r\n\r\n', b"\r\n-a", b"\r\n--x--\r\n",
+    ),
     (b"", b'--x\r\nContent-Disposition: form-data; name="q"\r\n\r\na\r\n', b"--x--\r\n"),
     (b"--x\r\n", b"a: b\r\n", b""), (b"--x\r\nContent-Disposition: form-data; ", b'name="', b""),
     (b"", b"--x\r\n", b""),
     (b'--x\r\nContent-Disposition: form-data; name="q"\r\n\r\n', b"\r\n--", b"\r\n--x--\r\n"),
 ]  # fmt: skip
-PIECES = [
+PIECES: list[Sample] = [
+    numbered(b'{"heed":{"tokenizer":"word","version":1},"pieces":[', b'"a%d",', b'"b"]}'),
     (b'{"model":{"type":"BPE","vocab":{', b'"a":1,', b'"b":2},"merges":[]}}'),
     (b'{"heed":{"tokenizer":"word"},"pieces":[', b'"a",', b'"b"]}'), (b"", b"[", b""),
     (b'{"model":{"type":"BPE","vocab":{},"merges":[', b'"a b",', b'"c d"]}}'),
@@ -369,32 +447,36 @@ PARSERS: dict[str, Parser] = {
     "gz": Parser(partial(lines, "a.gz"), PACKED),
     "xz": Parser(partial(lines, "a.xz"), PACKED),
     "zst": Parser(partial(lines, "a.zst"), PACKED),
-    "heed": Parser(compressed_by_heed, [(b'{"format":1,"a":"', b"a", b'"}'), (b"", b"[", b"")]),
-    "json body": Parser(bodies, OBJECTS, SERVER),
-    "json fields": Parser(partial(form, JSON), OBJECTS, SERVER),
+    "heed": Parser(compressed_by_heed, CODED),
+    "json body": Parser(bodies, [(b'{"text":"a","target":"de","keep":[', b'"a",', b'"a"]}'), *OBJECTS], SERVER),
+    "json fields": Parser(
+        partial(form, JSON), [(b'{"source":"en","target":"de","q":[', b'"a",', b'"a"]}'), *OBJECTS], SERVER
+    ),
     "urlencoded form": Parser(partial(form, URLENCODED), FIELDS, SERVER),
     "multipart form": Parser(partial(form, f"{MULTIPART}; boundary=x"), PARTS, SERVER),
     "tokenizer": Parser(partial(in_file, "tokenizer.json", load_tokenizer), PIECES),
     "recipe": Parser(partial(in_file, "recipe.toml", recipe), TOML),
     "arpa": Parser(partial(in_file, "a.arpa", read_arpa), ENTRIES),
     "safetensors": Parser(header_of, TENSORS),
-    "manifest": Parser(partial(resealed, "manifest.json", read_digests), SEALED),
-    "checkpoint manifest": Parser(partial(resealed, "manifest.json", checkpoint), SEALED),
-    "store manifest": Parser(partial(in_folder, "manifest.json", store), SEALED),
+    "manifest": Parser(partial(resealed, "manifest.json", read_digests), [*LISTED, *SEALED]),
+    "checkpoint manifest": Parser(partial(resealed, "manifest.json", checkpoint), [*SAVED, *SEALED]),
+    "store manifest": Parser(partial(in_folder, "manifest.json", store), [*STORED, *SEALED]),
     "metrics log": Parser(partial(in_folder, "metrics.jsonl", read_metrics), LOG),
     "score log": Parser(partial(in_run, "scores.jsonl", read_scores), LOG),
     "validation lines": Parser(partial(in_folder, "data/valid.jsonl", read_valid), [(b"", b'["a","b"]\n', b""), *LOG]),
     "corpus facts": Parser(partial(in_run, "data/corpus.json", lambda run: run.corpus), OBJECTS),
-    "validation results": Parser(partial(in_run, "validation.json", lambda run: read_analysis(run, 1)), OBJECTS),
+    "validation results": Parser(
+        partial(in_run, "validation.json", lambda run: read_analysis(run, 1)), [*SCORED, *OBJECTS]
+    ),
     "word counts": Parser(
         partial(in_run, "data/words.json", lambda run: WordCounts.read(run.files, "data/words.json")),
-        [(b'{"tokenizer":"13a","counts":{', b'"a":1,', b'"b":2}}'), *OBJECTS],
+        [numbered(b'{"tokenizer":"13a","counts":{', b'"a%d":1,', b'"b":2}}'), *OBJECTS],
     ),
     "line hashes": Parser(
         partial(in_run, "data/hashes/tgt.npy", lambda run: LineHashes.open(run.files, "data/hashes")),
-        [(NUMPY, b"[", b"\n"), (NUMPY, b"-", b"1\n"), (NUMPY, b"a", b"\n")],
+        [stored_hashes, (NUMPY, b"[", b"\n"), (NUMPY, b"-", b"1\n"), (NUMPY, b"a", b"\n")],
     ),
-    "confidence": Parser(partial(in_folder, "confidence.json", Confidence.read), OBJECTS),
+    "confidence": Parser(partial(in_folder, "confidence.json", Confidence.read), [*CALIBRATED, *OBJECTS]),
     "glossary": Parser(partial(in_file, "a.tsv", glossary), [(b"", b"a\tb\n", b""), *TABS]),
 }
 
@@ -412,10 +494,17 @@ PACK: dict[str, Callable[[bytes], bytes]] = {
 """What growing inputs of a parser are packed by."""
 
 
-def grown(name: str, sample: tuple[bytes, bytes, bytes], times: int) -> bytes:
-    """An input in which a part is repeated."""
-    begin, part, end = sample
-    return PACK.get(name, bytes)(begin + part * times + end)
+def grown(name: str, sample: Sample, times: int) -> bytes:
+    """An input with so many parts."""
+    content = sample(times) if callable(sample) else sample[0] + sample[1] * times + sample[2]
+    return PACK.get(name, bytes)(content)
+
+
+COMPILED = {
+    "heed", "json body", "json fields", "store manifest", "corpus facts", "word counts",
+    "line hashes", "confidence", "multipart form",
+}  # fmt: skip
+"""Parsers that read what grows in a few calls, of a library."""
 
 
 assert {f".{name.removesuffix(' document')}" for name in PARSERS} >= set(FORMATS) - {

@@ -1,0 +1,40 @@
+"""The law of linear time: what takes eight times as much input takes eight times as long, and not 64 times.
+
+Time is that of the thread, which does not count others' work, and only long times are compared.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+SIZES = (125, 1000, 8000)
+LONG = 0.03
+"""Seconds."""
+MOST = 24
+"""Times as long as for an eighth of the input: linear work takes eight times as long, quadratic work 64 times."""
+
+
+def seconds_of(work: Callable[[T], object], made: T) -> float:
+    """The time that this thread works."""
+    begin = time.thread_time()
+    work(made)
+    return time.thread_time() - begin
+
+
+def require_linear_time(work: Callable[[T], object], make: Callable[[int], T]) -> None:
+    """Do work on what is made in growing sizes, until it takes long."""
+    work(make(2))  # what is compiled or imported once
+    once = seconds_of(work, make(SIZES[0]))
+    for size in SIZES[1:]:
+        large = make(size)
+        longer = seconds_of(work, large)
+        if longer > LONG:
+            for _ in range(2):
+                if longer > MOST * once:  # a collection of garbage may have come between
+                    longer = min(longer, seconds_of(work, large))
+            assert longer <= MOST * once, f"{longer:.3f} s for {size:,} parts, {once:.3f} s for an eighth"
+            return
+        once = longer
