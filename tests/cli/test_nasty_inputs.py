@@ -30,10 +30,10 @@ SHORT = flags(
 NUM_PAIRS = 120
 
 
-def write_both(folder: Path) -> None:
+def write_both(folder: Path, number: int = NUM_PAIRS) -> None:
     """Toy pairs in two files."""
     for name, side in (("x.aa", 0), ("x.bb", 1)):
-        write_lines(folder / name, [pair[side] for pair in pairs(NUM_PAIRS)])
+        write_lines(folder / name, [pair[side] for pair in pairs(number)])
 
 
 @pytest.fixture
@@ -79,17 +79,17 @@ SAME: dict[str, Callable[[bytes], bytes]] = {
     "no final line end": lambda text: text[:-1],
 }
 """Changes that make no difference."""
+FEW = 20
+"""Pairs that are enough for all but a training."""
 
 
 def results(translator: Path) -> list[object]:
-    """The results for `x.aa` and `x.bb`: translations, scores, a table, a trained model and a diagnosis."""
-    trained = train("--src", "x.aa", "--tgt", "x.bb")
+    """The results for `x.aa` and `x.bb`: translations, scores, a table and a diagnosis."""
     checked = json.loads(call("data", "check", "x.aa", "x.bb", "--json").out)
     return [
         call("translate", translator, "--beam", "1", stdin=Path("x.aa").read_bytes()).out,
         score(translator, "x.aa", "x.bb").out,
         evaluate(translator, "x.aa", "x.bb").out,
-        (trained.code, Path("run/model.safetensors").read_bytes()),
         (checked["num_pairs"], [f["check"] for f in checked["findings"] if f["check"] != "crlf"]),
     ]
 
@@ -98,7 +98,7 @@ def results(translator: Path) -> list[object]:
 def plain_results(translator: Path, tmp_path_factory: pytest.TempPathFactory) -> list[object]:
     """The results of the plain files."""
     folder = tmp_path_factory.mktemp("plain")
-    write_both(folder)
+    write_both(folder, FEW)
     with chdir(folder), unchecked_shapes():
         return results(translator)
 
@@ -107,9 +107,19 @@ def plain_results(translator: Path, tmp_path_factory: pytest.TempPathFactory) ->
 def test_marks_and_line_ends_make_no_difference(
     kind: str, here: Path, translator: Path, plain_results: list[object]
 ) -> None:
+    write_both(here, FEW)
     for name in ("x.aa", "x.bb"):
         Path(name).write_bytes(SAME[kind](Path(name).read_bytes()))
     assert results(translator) == plain_results
+
+
+def test_marks_and_line_ends_make_no_difference_to_a_training(here: Path) -> None:
+    assert train("--src", "x.aa", "--tgt", "x.bb", out="plain").code == 0
+    for change in reversed(SAME.values()):  # the line end goes before the others change
+        for name in ("x.aa", "x.bb"):
+            Path(name).write_bytes(change(Path(name).read_bytes()))
+    assert train("--src", "x.aa", "--tgt", "x.bb").code == 0
+    assert Path("run/model.safetensors").read_bytes() == Path("plain/model.safetensors").read_bytes()
 
 
 ODD: dict[str, bytes] = {
@@ -487,6 +497,12 @@ WRONG_CONLL: dict[str, tuple[str, list[str], int, str]] = {
         "this data would ruin the run:\n  1 of 31 training sentences (3.2 %) have more than 256 words (93.0 % of the "
         "words). They are left out of training (data.max_tokens). A blank line ends a sentence.\n"
         "Fix it, or continue with --force.",
+    ),
+    "no blank line at all": (
+        "Ann I-PER\nmet O\n" * 400, [], 65,
+        "this data would ruin the run:\n  1 of 1 training sentences (100.0 %) have more than 256 words (100.0 % of the "
+        "words). They are left out of training (data.max_tokens). A blank line ends a sentence.\n  There are 1 "
+        "sentences; a model learns nothing from fewer than 20. Provide more data.\nFix it, or continue with --force.",
     ),
     "no such column": (
         "Ann I-PER\n\n", ["--tag-column", "5"], 65,
