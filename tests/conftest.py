@@ -68,8 +68,9 @@ def quick_trainings() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def settings() -> None:
-    """Check shapes and compute with one thread, whatever an earlier test or a running server has set."""
+    """Check shapes, compute with one thread and draw the same numbers, whatever an earlier test has set or drawn."""
     import torch
 
     jaxtyping.config.update("jaxtyping_disable", False)
     torch.set_num_threads(1)
+    torch.manual_seed(0)
