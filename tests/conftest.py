@@ -68,7 +68,7 @@ def quick_trainings() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def settings() -> None:
-    """Check shapes, compute with one thread and draw the same numbers, whatever an earlier test has set or drawn."""
+    """Check shapes, compute with one thread, and draw the same numbers in each test, whatever another has done."""
     import torch
 
     jaxtyping.config.update("jaxtyping_disable", False)

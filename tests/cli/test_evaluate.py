@@ -104,12 +104,13 @@ def test_scores_by_length_are_drawn_for_every_system(tmp_path: Path, monkeypatch
     src = ref = write_lines(tmp_path / "src", lines)
     good, bad = write_lines(tmp_path / "good", lines), write_lines(tmp_path / "bad", [f"x {line}" for line in lines])
     picture = tmp_path / "lengths.png"
-    words = ("--hyp", f"good={good}", "--hyp", f"bad={bad}", "--src", src, "--ref", ref, "--plot")
+    words = ("--hyp", f"good={good}", "--hyp", f"$a_{{$={bad}", "--src", src, "--ref", ref, "--plot")
     result = call("evaluate", *words, picture)
     assert result.code == 0, result.err
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert drawn["good"] == pytest.approx([100] * 6)  # BLEU and chrF2 of three lengths
-    assert all(10 < score < 100 for score in drawn["bad"]) and drawn["bad"][0] < drawn["bad"][2]
+    shown = drawn[r"\$a_{\$"]  # no formula
+    assert all(10 < score < 100 for score in shown) and shown[0] < shown[2]
     nowhere = call("evaluate", *words, tmp_path / "missing" / "a.png")
     assert nowhere.code == 2 and "--plot" in nowhere.err
 

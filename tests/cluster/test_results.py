@@ -67,7 +67,7 @@ def ray(monkeypatch: pytest.MonkeyPatch) -> Ray:
 @pytest.mark.parametrize(
     ("error", "reason"),
     [
-        (WorkerCrashedError("The worker died."), "6 workers were lost over it"),
+        (WorkerCrashedError("The worker died."), "6 workers died while computing it"),
         (RayTaskError("Traceback:\n  a line\nValueError: no"), "ValueError: no"),
     ],
 )

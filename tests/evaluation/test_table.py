@@ -76,7 +76,7 @@ def test_leakage_is_reported_with_the_scores_of_the_other_lines() -> None:
 def test_a_test_set_that_was_trained_on_completely_is_reported() -> None:
     leakage = Leakage(1000, {"pair": 1000}, 0, tuple(range(1, 1001)), 1000)
     text = render_table([Evaluation("runs/a", TEST, None, scores(99, 99, 1), leakage=leakage)])
-    assert "Every line was trained on" in text
+    assert "Every line that was compared was trained on" in text
 
 
 def test_lines_too_short_to_be_compared_do_not_hide_that_all_others_were_trained_on() -> None:
@@ -85,7 +85,7 @@ def test_lines_too_short_to_be_compared_do_not_hide_that_all_others_were_trained
     leakage = Leakage(3, {"src": 2}, 0, (1, 3), 2)
     [alone] = with_clean_scores([Evaluation("run", test, None, {}, leakage=leakage, statistics=statistics)])
     assert not alone.without_leaked
-    assert "Every line was trained on" in render_table([replace(alone, scores=scores(9, 9, 1))])
+    assert "Every line that was compared was trained on" in render_table([replace(alone, scores=scores(9, 9, 1))])
     [some] = with_clean_scores([replace(alone, leakage=replace(leakage, lines=(1,)))])
     assert some.num_clean == 2 and some.without_leaked
 
@@ -93,7 +93,7 @@ def test_lines_too_short_to_be_compared_do_not_hide_that_all_others_were_trained
 def test_one_trained_line_without_scores_of_the_others_is_not_all_lines() -> None:
     leakage = Leakage(1000, {"tgt": 1}, 0, (5,), 1000)
     text = render_table([Evaluation("runs/a", TEST, None, scores(99, 99, 1), leakage=leakage)])
-    assert "1 of 1,000" in text and "was trained on" not in text
+    assert "1 of 1,000" in text and "trained on" not in text
 
 
 def test_lines_that_any_run_was_trained_on_are_left_out_for_all() -> None:

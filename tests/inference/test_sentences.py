@@ -123,6 +123,9 @@ def test_a_line_is_split_where_the_model_has_few_positions() -> None:
     translator = LineTranslator(Byte(), Byte(), Normaliser(), find, max_positions=16)
     translator.translate(["A bird. " * 10, "abc " * 20, "A bird."], SearchOptions())
     assert 7 < max(searched) <= 15
+    tiny = LineTranslator(Byte(), Byte(), Normaliser(), find, max_positions=3)
+    tiny.translate(["ab 🙂"], SearchOptions())
+    assert searched[-1] == 4  # a character is not divided
 
 
 @pytest.mark.parametrize("text", ["", " ", "a" * 900 + "ก" * 900, "ก" * 3000 + " b", "Ab. " * 700])

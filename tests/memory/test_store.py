@@ -140,6 +140,14 @@ def test_the_memory_of_a_run_may_name_its_regions(tmp_path: Path) -> None:
     assert len(memory_of(tmp_path / "team.memory", EN_DE)) == 1
 
 
+def test_another_script_is_another_language(tmp_path: Path) -> None:
+    path = tmp_path / "team.memory"
+    TranslationMemory(path, ("en", "sr-Latn-RS"), create=True).add([("A dog.", "Pas.", "")])
+    assert memory_of(path, ("en", "sr")).languages == ("en", "sr-Latn-RS")
+    with pytest.raises(UsageError, match="no translation from en to sr-Cyrl; it has en to sr-Latn-RS"):
+        memory_of(path, ("en", "sr-Cyrl"))
+
+
 def test_several_connections_add_at_once_without_loss(tmp_path: Path) -> None:
     path = tmp_path / "team.memory"
     memories = [TranslationMemory(path, EN_DE, create=True) for _ in range(4)]

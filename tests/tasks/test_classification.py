@@ -275,13 +275,13 @@ def test_a_table_whose_columns_are_unclear_is_refused_without_flags_of_the_train
 def test_rows_are_held_out_by_label_and_equal_texts_together(tmp_path: Path) -> None:
     content = [*rows(300), *rows(300)[:100], *[("rare text " + str(i), "rare") for i in range(20)]]
     data = TableData(table=str(write(tmp_path / "t.csv", content)))
-    held = held_out(TableRows(data, data.table), 60, 1, is_number=False)
+    held = held_out(TableRows(data, data.table), 60, 1, "label")
     texts = np.array([text for text, _ in content])
     assert not set(texts[held]) & set(texts[~held])
     counts = Counter(label for (_, label), is_held in zip(content, held, strict=True) if is_held)
     assert 40 <= counts.total() <= 80
     assert 1 <= counts["rare"] <= 5
-    assert held.tolist() != held_out(TableRows(data, data.table), 60, 2, is_number=False).tolist()
+    assert held.tolist() != held_out(TableRows(data, data.table), 60, 2, "label").tolist()
 
 
 def test_rows_with_several_labels_are_held_out_though_each_combination_is_rare(tmp_path: Path) -> None:
@@ -291,7 +291,7 @@ def test_rows_with_several_labels_are_held_out_though_each_combination_is_rare(t
     lines = [json.dumps({"text": f"text {number}", "labels": tags}) for number, tags in enumerate(drawn)]
     (tmp_path / "t.jsonl").write_text("\n".join(lines) + "\n")
     data = TableData(table=str(tmp_path / "t.jsonl"))
-    held = held_out(TableRows(data, data.table), 80, 1, is_number=False)
+    held = held_out(TableRows(data, data.table), 80, 1, "labels")
     assert 60 <= held.sum() <= 100
     assert {tag for tags, is_held in zip(drawn, held, strict=True) if not is_held for tag in tags} == set(names)
 
@@ -319,6 +319,12 @@ def test_the_combination_of_equal_ones_is_the_simplest_and_easy_data_leave_doubt
     probabilities = LINKS["label"].probabilities(alone.outputs({"linear": z}))[:, 0]
     assert 0.9 < float(probabilities.mean()) < 20.5 / 21 + 1e-3  # as if one of 21 rows were unknown
     assert 0.6 < float(probabilities[0]) < 0.98 < float(probabilities[-1])
+
+
+def test_numbers_are_not_drawn_to_their_mean() -> None:
+    z = torch.linspace(-1, 1, 10)[:, None]
+    [alone] = combinations(LINKS["number"], {"linear": z}, z)
+    assert alone.factors["linear"] == pytest.approx(1)
 
 
 def test_numbers_are_written_without_exponents() -> None:
@@ -400,7 +406,7 @@ def test_the_linear_model_is_fitted_again_on_the_held_out_rows(trained: Path, tm
         model.estimate(Examples(lambda: texts, full[:, -1:].contiguous(), (), full[:0], "label"))
         return model
 
-    is_held = held_out(held, number, predictor.run.recipe.seed, False)
+    is_held = held_out(held, number, predictor.run.recipe.seed, "label")
     oracle = {"all": fitted([True] * len(is_held)), "training": fitted((~is_held).tolist())}
     close = {"rtol": 1e-2, "atol": 1e-2}  # another order of the rows, and a start from another fit
     torch.testing.assert_close(linear.logits(valid), oracle["all"].logits(valid), **close)

@@ -103,7 +103,11 @@ def evaluate_translations(
     tokenised = options.tokenised or True in of_runs
     evaluated = []
     require_writable(options.out)
-    require_writable(options.plot, "--plot")
+    if options.plot is not None:
+        from heed.report.curves import require_plots
+
+        require_writable(options.plot, "--plot")
+        require_plots("--plot")
     tests = list(files.read((options.src_lang or src_lang, language or ""), errors))  # errors come before the work
     for test, run in product(tests, runs):
         run.predictor.check_test(test, quiet)

@@ -102,9 +102,10 @@ def translate_file(
         raise UsageError(f"--src-column and --tgt-column are for .csv and .tsv: leave them out for {file}.")
     loaded = load_translator(run, combination, compute, needs_pytorch=False)
     warn_if_not_usable(loaded, quiet)
-    options = search_options(loaded.decoding, merge_keys(keys, {"beam_size": beam} if beam else {}))
-    if options.nbest > 1:
+    given = merge_keys(keys, {"beam_size": beam} if beam else {})
+    if given.get("nbest", 1) != 1:
         raise UsageError("a file is written with one translation of each sentence: leave out --decoding.nbest.")
+    options = search_options(loaded.decoding, {**given, "nbest": 1})
     normalise = loaded.data.normaliser.apply
     glossary = read_terms(files.glossary, normalise, errors) if files.glossary else {}
     translate_options = TranslateOptions(glossary=glossary, keep=files.keep or ())

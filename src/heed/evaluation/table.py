@@ -203,7 +203,7 @@ def _leakage(evaluations: Sequence[Evaluation], names: Sequence[str]) -> str:
         rows = [[_name(each), *(each.without_leaked[name].numbers for name in names)] for each in clean]
         lines.append("\n" + columns([heads, *rows]))
     elif all_leaked(evaluations):
-        lines.append(f"Every {unit} was trained on: these scores say nothing about new text.")
+        lines.append(f"Every {unit} that was compared was trained on: these scores say nothing about new text.")
     return "\n".join(lines)
 
 

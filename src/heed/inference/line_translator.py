@@ -69,7 +69,7 @@ class LineTranslator:
         if any(len(line) > MAX_CHARACTERS for line in lines):
             return self._translate_long(lines, options, constraints)
         requests = self.requests(lines, constraints, options.ban)
-        if any(len(request.source) > self._longest for request in requests):
+        if any(len(r.source) > self._longest and len(line) > 1 for line, r in zip(lines, requests, strict=True)):
             return self._translate_long(lines, options, constraints)
         hypotheses = self._best({request for request in requests if request.source}, options)
         return [

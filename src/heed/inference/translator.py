@@ -37,12 +37,12 @@ class ModelTranslator(LineTranslator):
         self, model: Autoregressive, src_tokenizer: Tokenizer | None, tgt_tokenizer: Tokenizer,
         normaliser: Normaliser, device: torch.device | None = None, checks: OutputChecks | None = None,
         before_source: Sequence[int] = (), line_end: LineEnd | None = None, lm: Autoregressive | None = None,
+        max_positions: int | None = None,
     ) -> None:  # fmt: skip
         """`lm`: the language model of a shallow fusion, whose log-probability is reported."""
-        config = getattr(model, "config", None)
         super().__init__(
             src_tokenizer, tgt_tokenizer, normaliser, self.search_in_batches, checks, before_source, line_end,
-            None if src_tokenizer is None else getattr(config, "max_positions", None),
+            max_positions,
         )  # fmt: skip
         self.model = model
         self.lm = lm

@@ -21,6 +21,7 @@ from threading import Lock
 from typing import Any, Literal, get_args
 
 from heed.core.errors import DataError, MissingInputError, StorageError, UsageError
+from heed.core.progress import message
 
 State = Literal["new", "approved", "rejected"]
 Change = Literal["both", "memory", "text"]
@@ -89,8 +90,8 @@ class UnreadableMemoryError(DataError, StorageError):
 def memory_of(path: Path, languages: tuple[str, str]) -> TranslationMemory:
     """The memory for the languages of a run, which are empty where they are unknown.
 
-    Without units in exactly these languages, it is that of the only pair that differs from them in its regions or
-    scripts: "en-GB" for "en". Raises UsageError if it has other languages only, and what opening a memory raises.
+    Without units in exactly these languages, it is that of the only pair that differs from them in its regions: "en-GB"
+    for "en", which is said. Raises UsageError if it has other languages only, and what opening a memory raises.
     """
     if not all(languages):
         return TranslationMemory(path)
@@ -99,18 +100,21 @@ def memory_of(path: Path, languages: tuple[str, str]) -> TranslationMemory:
     if not pairs or languages in pairs:
         return memory
     memory.close()
-    similar = [pair for pair in pairs if [*map(primary_language, pair)] == [*map(primary_language, languages)]]
+    similar = [pair for pair in pairs if all(map(_differ_in_region, pair, languages))]
     if len(similar) != 1:
         raise UsageError(
             f"{path} has no translation from {languages[0]} to {languages[1]}; it has {listed_pairs(pairs)}. Import "
             f"translations with --src-lang {languages[0]} --tgt-lang {languages[1]}."
         )
+    message(f"{path}: its translations from {similar[0][0]} to {similar[0][1]} are used")
     return TranslationMemory(path, similar[0])
 
 
-def primary_language(code: str) -> str:
-    """`en` of `en-GB` and of `en_US`."""
-    return code.replace("_", "-").split("-")[0].lower()
+def _differ_in_region(one: str, other: str) -> bool:
+    """Whether two codes are one language in one script: `en` and `en_GB`, but not `sr-Latn` and `sr-Cyrl`."""
+    (first, *more), (second, *rest) = (code.replace("_", "-").lower().split("-") for code in (one, other))
+    scripts = [{part for part in parts if len(part) == 4} for parts in (more, rest)]
+    return first == second and (scripts[0] == scripts[1] or not all(scripts))
 
 
 def listed_pairs(pairs: Iterable[tuple[str, str]]) -> str:

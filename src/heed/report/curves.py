@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -95,14 +96,11 @@ def draw_runs(path: Path, validations: Mapping[str, Events]) -> None:
 def draw_by_length(path: Path, evaluations: Sequence[Evaluation]) -> None:
     """Write one plot of the scores of several systems on one test set, by the length of the source.
 
-    Bars are 95 % intervals. Raises UsageError without matplotlib.
+    Bars are 95 % intervals. Raises ImportError without matplotlib.
     """
     names = [name for name in evaluations[0].scores if name in _SCORES]
     buckets = evaluations[0].by_length
-    try:
-        figure, *all_axes = _figure(5 * len(names), len(names))
-    except ImportError as error:
-        raise UsageError("--plot needs matplotlib: pip install matplotlib.") from error
+    figure, *all_axes = _figure(5 * len(names), len(names))
     for axes, name in zip(all_axes, names, strict=True):
         for number, evaluation in enumerate(evaluations):
             scores = [bucket.scores[name] for bucket in evaluation.by_length]
@@ -110,12 +108,27 @@ def draw_by_length(path: Path, evaluations: Sequence[Evaluation]) -> None:
             bars = [[v - s.low, s.high - v] if s.low is not None and s.high is not None else [0, 0]
                     for v, s in zip(values, scores, strict=True)]  # fmt: skip
             places = [place + 0.06 * (number - (len(evaluations) - 1) / 2) for place in range(len(values))]
-            axes.errorbar(places, values, list(zip(*bars, strict=True)), marker=".", capsize=2, label=evaluation.system)
+            axes.errorbar(
+                places, values, list(zip(*bars, strict=True)), marker=".", capsize=2, label=_plain(evaluation.system)
+            )
         axes.set_xticks(range(len(buckets)), [f"{bucket.label}\n({bucket.num_sentences:,})" for bucket in buckets])
         axes.set_xlabel(f"{buckets[0].unit} of the source (number of sentences)")
-        axes.set_ylim(0, 1.4 * max(bucket.scores[name].value for each in evaluations for bucket in each.by_length))
-        axes.set_title(f"{_SCORES[name]} on {evaluations[0].test.label}")
+        axes.set_ylim(
+            0, 1.4 * max(1, *(bucket.scores[name].value for each in evaluations for bucket in each.by_length))
+        )
+        axes.set_title(f"{_SCORES[name]} on {_plain(evaluations[0].test.label)}")
     _save(figure, atomic_write(path))
+
+
+def require_plots(flag: str) -> None:
+    """Raise UsageError without matplotlib; checked before the work, which may take long."""
+    if find_spec("matplotlib") is None:
+        raise UsageError(f"{flag} needs matplotlib: pip install matplotlib.")
+
+
+def _plain(name: str) -> str:
+    """A name as matplotlib shows it: without formulas, and in the legend though it begins with an underscore."""
+    return ("\u200b" * name.startswith("_") + name).replace("$", r"\$")
 
 
 def _unit(seconds: float) -> tuple[str, int]:

@@ -29,7 +29,7 @@ class ReaderTask(Task):
         if most is not None and longest >= most:
             raise ValueError(
                 f"data.max_tokens = {longest} and the end of a text need {longest + 1} positions, but the reader has "
-                f"{most}"
+                f"{most}: lower data.max_tokens, or give the reader more (model.max_len)"
             )
 
     @abstractmethod

@@ -23,7 +23,7 @@ from torch import Tensor
 from heed.core.errors import DataError
 from heed.core.json_text import parse_json
 from heed.core.run_files import RESTORE, RunFiles
-from heed.nn.links import Link
+from heed.nn.links import Identity, Link
 
 ANSWER = "answer.json"
 PARTS = ("linear", "neural")
@@ -94,8 +94,9 @@ def combinations(
     link: Link, parts: Mapping[str, Float[Tensor, "N K"]], targets: Float[Tensor, "N K"]
 ) -> list[Combination]:
     """Each part alone, and both together; the simplest first."""
-    unknown = link.probabilities(torch.zeros_like(targets))
-    targets = (len(targets) * targets + unknown) / (len(targets) + 1)
+    if not isinstance(link, Identity):  # the likelihood of numbers has a maximum
+        unknown = link.probabilities(torch.zeros_like(targets))
+        targets = (len(targets) * targets + unknown) / (len(targets) + 1)
     alone = [Combination(name, {name: fit_factors(link, [parts[name]], targets)[0]}) for name in PARTS if name in parts]
     if len(alone) < 2:
         return alone

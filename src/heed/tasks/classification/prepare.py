@@ -37,12 +37,12 @@ def answer_kind(answer: str, diagnosis: Diagnosis) -> str:
     return next((kind for kind in ("labels", "number") if diagnosis.statistics.get(f"kind_{kind}")), "label")
 
 
-def held_rows(recipe: Any, is_number: bool) -> NDArray[np.bool_] | None:
+def held_rows(recipe: Any, kind: str) -> NDArray[np.bool_] | None:
     """Which rows of the training table are held out; None with a validation table."""
     data = recipe.data
     if data.valid_table:
         return None
-    return held_out(TableRows(data, data.table), data.num_held_out, recipe.seed, is_number)
+    return held_out(TableRows(data, data.table), data.num_held_out, recipe.seed, kind)
 
 
 def prepare_classifier(
@@ -51,7 +51,7 @@ def prepare_classifier(
     """Write everything that the training reads into the run folder."""
     data, files = recipe.data, RunFiles(folder)
     kind = answer_kind(data.answer, diagnosis)
-    held = held_rows(recipe, kind == "number")
+    held = held_rows(recipe, kind)
     all_rows = TableRows(data, data.table)
     heading = open_labelled(data.labelled(data.table), data.errors)
     labels = Labels.of(kind, (labels for _, labels in training_rows(all_rows, held)), _columns(heading))
@@ -124,7 +124,7 @@ def _encoded(
 
 def examples(recipe: Any, labels: Labels, valid: list[Row]) -> Examples:
     """The training and validation texts for the linear model, read from the table again."""
-    held = held_rows(recipe, labels.kind == "number")
+    held = held_rows(recipe, labels.kind)
     rows = TableRows(recipe.data, recipe.data.table)
     written = (labels.written(of_row) for _, of_row in training_rows(rows, held))
     full = torch.cat([targets_of(labels, []), *(targets_of(labels, chunk) for chunk in prepare.chunks(written))])

@@ -36,19 +36,19 @@ class TableRows:
                 yield texts, row.labels
 
 
-def held_out(rows: TableRows, number: int, seed: int, is_number: bool) -> NDArray[np.bool_]:
+def held_out(rows: TableRows, number: int, seed: int, kind: str) -> NDArray[np.bool_]:
     """Which rows are held out: about `number`, with the same share of each label, and equal texts together.
 
-    A row with several labels counts for the rarest of them. Texts are ordered by a hash that depends on the seed, and
-    the first of each label are taken. Raises DataError if more than half would be held out.
+    `kind`: of the answers. A row with several labels counts for the rarest of them. Texts are ordered by a hash that
+    depends on the seed, and the first of each label are taken. Raises DataError if more than half would be held out.
     """
     keys, groups, names = array("Q"), array("q"), dict[str, int]()
     first: dict[int, int] = {}
-    counts = Counter[str]() if is_number else Counter(label for _, labels in rows for label in labels)
+    counts = Counter(label for _, labels in rows for label in labels) if kind == "labels" else Counter[str]()
     for texts, labels in rows:
         key = hash_text(f"{seed}\t" + "\t".join(texts))
         keys.append(key)
-        label = "" if is_number else min(labels, key=lambda each: (counts[each], each), default="")
+        label = "" if kind == "number" else min(labels, key=lambda each: (counts[each], each), default="")
         groups.append(first.setdefault(key, names.setdefault(label, len(names))))
     if 2 * number > len(keys):
         raise DataError(

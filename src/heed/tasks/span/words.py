@@ -157,7 +157,8 @@ class PairEncoder:
             size = len(of_context["src"])
             ends = [*of_context["starts"][1:], size] if of_context["starts"] else []
             left = self.max_tokens if self.most is None else min(self.max_tokens, self.most - len(of_question["src"]))
-            parts = windows(ends, left, min(self.overlap, left // 2))
+            overlap = self.overlap if left == self.max_tokens else min(self.overlap, left // 2)
+            parts = windows(ends, left, overlap)
             rows.append([(begin, _joined(of_question, _part(of_context, spelled, begin, end))) for begin, end in parts])
         return rows
 

@@ -286,11 +286,14 @@ class TranslationPredictor(Translating, Predictor):
             return DerivingTranslator(cast(Derives, self.run.model), src, tgt, self.data.normaliser, self.checks)
         model, lm = combined_model(self.run, self.combined)
         checks = replace(self.checks, confidence=None) if self.combined else self.checks  # it is the model's own
+        limits = [run.recipe.model.max_positions for run in (self.run, *self.combined.others)]
+        most = min(filter(None, limits), default=None)
 
         def translator_of(model: Autoregressive) -> ModelTranslator:
             return ModelTranslator(
-                model, src, tgt, self.data.normaliser, self.run.device, checks, self.before_source, lm=lm
-            )
+                model, src, tgt, self.data.normaliser, self.run.device, checks, self.before_source, lm=lm,
+                max_positions=most,
+            )  # fmt: skip
 
         if self.combined.memory is None:
             return translator_of(model)

@@ -84,7 +84,7 @@ class TranslationTask(GenerationTask):
         if is_new and most is not None and longest >= most:
             raise ValueError(
                 f"data.max_tokens = {longest} and the end of a source need {longest + 1} positions, but the encoder "
-                f"has {most}: lower the one or raise model.encoder.max_len"
+                f"has {most}: lower data.max_tokens or raise model.encoder.max_len"
             )
         if model.derives:
             require_derivable_recipe(recipe)

@@ -177,23 +177,27 @@ def _name(record: Record, column: str) -> str:
 def _answers(record: Record, place: str) -> tuple[Answer, ...] | None:
     """The answers of a record; None without a column of them."""
     names = [name for name in ANSWER if name in record]
-    name = next((name for name in names if record[name] not in (None, "")), names[0] if names else None)
+    name = next(filter(lambda each: _is_filled(record[each]), names), names[0] if names else None)
     if name is None:
         return () if record.get("is_impossible") is True else None
     if record.get("is_impossible") is True:
         return ()
-    value, start = record[name], next((record[each] for each in START if each in record), None)
+    value, start = record[name], next((record[each] for each in START if _is_filled(record.get(each))), None)
     if name == "answers" and isinstance(value, str) and value.lstrip()[:1] in ("[", "{"):
         value = _parsed(value, name, place)
     if isinstance(value, Mapping):
         value = _in_columns(value, place)
     if isinstance(value, list):
         return tuple(answer for each in value if (answer := _answer(each, place)).text.strip())
-    if value is None or (isinstance(value, str) and not value.strip()):
+    if not _is_filled(value):
         return ()
     if not isinstance(value, str):
         raise DataError(f"{place}: the answer is {_kind(value)}; it must be a string.")
     return (Answer(_whole(value, name, place), _number(start, "start", place)),)
+
+
+def _is_filled(value: Any) -> bool:
+    return value is not None and not (isinstance(value, str) and not value.strip())
 
 
 def _in_columns(value: Mapping[str, Any], place: str) -> list[Any]:
@@ -237,8 +241,8 @@ def _of_gap(record: Record, number: int, place: str, needs_answers: bool) -> Que
     """A row of GAP (Webster et al. 2018): the answer is name A, name B, or neither; without answers, it is unknown."""
     try:
         pronoun, context = str(record["pronoun"]), str(record["text"])
-        candidates = tuple(Answer(str(record[name]), int(record[f"{name}-offset"])) for name in "ab")
-        mark = int(record["pronoun-offset"])
+        candidates = tuple(Answer(str(record[name]), _whole_number(record[f"{name}-offset"])) for name in "ab")
+        mark = _whole_number(record["pronoun-offset"])
         answers = None
         if needs_answers or "a-coref" in record:
             means = [str(record[f"{name}-coref"]).upper() == "TRUE" for name in "ab"]
@@ -280,7 +284,7 @@ def _number(value: Any, name: str, place: str) -> int | None:
     return number if number >= 0 else None
 
 
-def _whole_number(value: float | str) -> int:
+def _whole_number(value: Any) -> int:
     """A whole number, also as tables with gaps write them: 2.0. Raises ValueError."""
     try:
         return int(str(value))
