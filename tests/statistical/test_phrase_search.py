@@ -151,6 +151,28 @@ def test_a_wider_stack_never_holds_fewer_hypotheses_and_pruning_respects_its_lim
         assert len(totals) == 0 or totals[0] - totals[-1] <= 1.0
 
 
+def test_hypotheses_that_no_further_step_tells_apart_are_merged_and_all_ways_to_them_are_kept() -> None:
+    """Six words in order, as phrases of one or two, written alike whatever the phrases: 13 derivations.
+
+    A hypothesis is known by its last phrase, so each stack has two, and each has the best of its ways first.
+    """
+    words, weights = list(range(FIRST, FIRST + 6)), np.zeros(len(FEATURES))
+    weights[[4, LANGUAGE]] = -1.0, 1.0  # each phrase costs 1
+    table = score_phrases(LinkedText.of([(words, words)], [frozenset((n, n) for n in range(6))], 2), NUM_WORDS)
+    language = LanguageScorer(language_model([words], 3))
+    options = OptionFinder(table, language, weights, 0).find([(word,) for word in words])
+    graph = StackSearch(options, language, weights, Limits(width=0, distortion=0)).run()
+    assert [len(stack.best) for stack in graph.stacks] == [1, 1, 2, 2, 2, 2, 2]
+    for size, stack in enumerate(graph.stacks[2:], start=2):
+        spans = {(size - 1, size), (size - 2, size)}
+        assert {(options.begins[each], options.ends[each]) for each in stack.best.options} == spans
+        for begin, end in zip(stack.bounds[:-1], stack.bounds[1:], strict=True):
+            assert (np.diff(stack.ways.totals[begin:end]) <= 0).all()
+    found = list(BestDerivations(graph))
+    assert [len(each.steps) - 1 for each in found] == [3, *[4] * 6, *[5] * 5, 6]
+    assert {each.target for each in found} == {tuple(words)}
+
+
 def test_a_sentence_of_more_words_than_bits_is_translated() -> None:
     world = World(3)
     world.words = world.words[:1] * 130
