@@ -1,9 +1,11 @@
-"""Phrase-based translators as runs: trained, used, evaluated and served like any other."""
+"""Phrase-based and rule-based translators as runs: trained, used, evaluated and served like any other."""
 
 from __future__ import annotations
 
+import gzip
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +35,8 @@ KEYS: dict[str, Any] = {
 
 
 RULE_KEYS = ("model.kind", "model.aligner", "model.rules")
+SAID = {"phrase_based": ("phrase-based", "language model"), "rule_based": ("rule-based", "dictionary")}
+"""What the report and `heed info` say of a run of each kind."""
 
 
 def keys(folder: Path, **changes: Any) -> dict[str, Any]:
@@ -50,8 +54,30 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "run"
 
 
-def test_it_learns_words_and_their_order(run: Path) -> None:
-    translator = heed.load(run)
+@pytest.fixture(scope="module")
+def rules(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A rule-based run with a rule that turns sentences of up to five words around."""
+    folder = tmp_path_factory.mktemp("rules")
+    write_lines(
+        folder / "turn.toml",
+        ['name = "turn"', "[[rules]]", 'name = "turn"', 'match = ["OTHER", "OTHER?", "OTHER?", "OTHER?", "OTHER?"]',
+         "order = [5, 4, 3, 2, 1]"],
+    )  # fmt: skip
+    wanted = {**keys(folder), "model.kind": "rule_based", "model.rules": str(folder / "turn.toml")}
+    wanted = {key: value for key, value in wanted.items() if not key.startswith("model.") or key in RULE_KEYS}
+    heed.train(wanted, folder / "run", quiet=True)
+    return folder / "run"
+
+
+@pytest.fixture(params=["run", "rules"], ids=["phrase_based", "rule_based"])
+def either(request: pytest.FixtureRequest) -> Path:
+    """A run of each kind; tests must not change it."""
+    folder: Path = request.getfixturevalue(request.param)
+    return folder
+
+
+def test_it_learns_words_and_their_order(either: Path) -> None:
+    translator = heed.load(either)
     sources = [src for src, _ in pairs(30, seed=5, longest=4)]
     right = [translator.translate(src) == translate(src) for src in sources]
     assert sum(right) >= 27
@@ -105,8 +131,8 @@ def test_text_that_cannot_be_read_is_refused_before_an_earlier_run_is_replaced(t
             Planner(Document(), wanted, TrainOptions(tmp_path / "run", quiet=True)).plan()
 
 
-def test_unknown_words_are_copied(run: Path) -> None:
-    assert sorted(heed.load(run).translate("ba Xylophon").split()) == ["Xylophon", "kan"]
+def test_unknown_words_are_copied(either: Path) -> None:
+    assert sorted(heed.load(either).translate("ba Xylophon").split()) == ["Xylophon", "kan"]
 
 
 def test_n_best_lists_have_different_texts_and_falling_scores(run: Path) -> None:
@@ -155,26 +181,27 @@ def test_mistakes_in_a_rule_file_are_found_before_anything_is_prepared(run: Path
         Planner(Document(), wanted, TrainOptions(tmp_path / "run", quiet=True)).plan()
 
 
-def test_the_commands_treat_it_as_any_translator(run: Path, tmp_path: Path) -> None:
+def test_the_commands_treat_it_as_any_translator(either: Path, tmp_path: Path) -> None:
+    in_report, in_info = SAID[Run(either).recipe.model.kind]
     sources = [src for src, _ in pairs(6, seed=9)]
     src = write_lines(tmp_path / "test.aa", sources)
     ref = write_lines(tmp_path / "test.bb", list(map(translate, sources)))
-    assert len(call("translate", run, stdin="\n".join(sources) + "\n").lines) == 6
-    [evaluation] = heed.evaluate(run, src=src, ref=ref)
+    assert len(call("translate", either, stdin="\n".join(sources) + "\n").lines) == 6
+    [evaluation] = heed.evaluate(either, src=src, ref=ref)
     assert evaluation.scores["bleu"].value > 40
-    report = (run / "report.md").read_text(encoding="utf-8")
-    assert "phrase-based" in report
+    report = (either / "report.md").read_text(encoding="utf-8")
+    assert in_report in report
     assert "weights of update" not in report and "length_penalty" not in report  # it has neither
-    assert "language model" in call("info", run).out
+    assert in_info in call("info", either).out
 
 
-def test_it_is_served(run: Path) -> None:
-    with serving([heed.load(run)]) as server:
+def test_it_is_served(either: Path) -> None:
+    with serving([heed.load(either)]) as server:
         [card] = server.get("/api/models").json["models"]
-        assert card["kind"] == "phrase_based"
+        assert card["kind"] == Run(either).recipe.model.kind
         assert not card["attends"]
         answer = server.post("/api/translate", {"text": "ba ce"}).json
-        assert answer["text"] == heed.load(run).translate("ba ce")
+        assert answer["text"] == heed.load(either).translate("ba ce") == "ler kan"
         for path, body in (
             ("next", {"source": "ba"}),
             ("score", {"source": "ba", "text": "kan"}),
@@ -226,22 +253,22 @@ def test_a_rule_based_run_keeps_its_rules(run: Path, tmp_path: Path) -> None:
     assert [step["note"] for step in shown["steps"]] == ["turn", "turn"]
 
 
-def test_a_glossary_determines_the_translation_of_its_terms(run: Path, tmp_path: Path) -> None:
+def test_a_glossary_determines_the_translation_of_its_terms(either: Path, tmp_path: Path) -> None:
     glossary = write_lines(tmp_path / "terms.tsv", ["ce\tNeuwort", "ji ko\tzwei Worte"])
-    out = call("translate", run, "--glossary", glossary, stdin="ba ce di\nji ko ba\nba\n").lines
+    out = call("translate", either, "--glossary", glossary, stdin="ba ce di\nji ko ba\nba\n").lines
     assert out == ["mis Neuwort kan", "kan zwei Worte", "kan"]
-    with serving([heed.load(run)]) as server:
+    with serving([heed.load(either)]) as server:
         answer = server.post(
             "/api/translate", {"text": "ba ce", "glossary": [{"source": "ce", "target": "Neuwort"}]}
         ).json
         assert answer["text"] == "Neuwort kan"
 
 
-def test_tags_stay_at_their_words_with_a_glossary(run: Path, tmp_path: Path) -> None:
+def test_tags_stay_at_their_words_with_a_glossary(either: Path, tmp_path: Path) -> None:
     page = write_lines(tmp_path / "page.html", ["<p>ba <b>ce</b></p>"])
     glossary = write_lines(tmp_path / "terms.tsv", ["ce\tNeuwort"])
-    assert call("translate-file", run, page, "--glossary", glossary).out == "<p><b>Neuwort</b> kan</p>\n"
-    with serving([heed.load(run)]) as server:
+    assert call("translate-file", either, page, "--glossary", glossary).out == "<p><b>Neuwort</b> kan</p>\n"
+    with serving([heed.load(either)]) as server:
         terms = [{"source": "ce", "target": "Neuwort"}]
         body = {"text": "<p>ba <b>ce</b></p>", "format": "html", "glossary": terms}
         assert server.post("/api/translate", body).json["text"] == "<p><b>Neuwort</b> kan</p>"
@@ -252,9 +279,15 @@ def test_its_table_goes_out_and_in(run: Path, tmp_path: Path) -> None:
     assert "phrase pairs" in call("export", run, "--to", "moses", "--out", table).err
     assert call("import", table, "--into", run, "--out", new).code == 0
     assert heed.load(new).translate(["ba ce", "di"]) == heed.load(run).translate(["ba ce", "di"])
-    table.write_text("ba ||| sol ||| 1 1 1 1 ||| 0-0\n", encoding="utf-8")
-    assert call("import", table, "--into", run, "--out", tmp_path / "other").code == 0
-    assert sorted(heed.load(tmp_path / "other").translate("ba di").split()) == ["di", "sol"]  # `di` is unknown now
+
+
+@pytest.mark.parametrize(("name", "packed"), [("table", bytes), ("table.gz", gzip.compress)])
+def test_a_table_from_elsewhere_is_read_also_if_it_is_compressed(
+    run: Path, tmp_path: Path, name: str, packed: Callable[[bytes], bytes]
+) -> None:
+    (tmp_path / name).write_bytes(packed(b"ba ||| sol ||| 1 1 1 1 ||| 0-0\n"))
+    assert call("import", tmp_path / name, "--into", run, "--out", tmp_path / "new").code == 0
+    assert sorted(heed.load(tmp_path / "new").translate("ba di").split()) == ["di", "sol"]  # `di` is unknown now
 
 
 def test_a_damaged_table_is_refused(run: Path, tmp_path: Path) -> None:
@@ -270,14 +303,14 @@ def test_a_damaged_table_is_refused(run: Path, tmp_path: Path) -> None:
             Run(run).new_model().load_state_dict(read_weights(tmp_path / WEIGHTS))
 
 
-def test_it_translates_without_importing_pytorch(run: Path, tmp_path: Path) -> None:
+def test_it_translates_without_importing_pytorch(either: Path, tmp_path: Path) -> None:
     glossary = write_lines(tmp_path / "terms.tsv", ["ce\tNeuwort"])
     out = call_without_pytorch(
-        "translate", run, "--json", "--alignment", "--glossary", glossary, stdin="ba ce\n", counts=True
+        "translate", either, "--json", "--alignment", "--glossary", glossary, stdin="ba ce\n", counts=True
     ).out
     assert [json.loads(out)[key] for key in ("translation", "alignment")] == ["Neuwort kan", "0-1 1-0"]
     page = write_lines(tmp_path / "page.html", ["<p>ba <b>ce</b></p>"])
-    done = call_without_pytorch("translate-file", run, page, "--glossary", glossary, counts=True)
+    done = call_without_pytorch("translate-file", either, page, "--glossary", glossary, counts=True)
     assert done.out == "<p><b>Neuwort</b> kan</p>\n"
 
 
