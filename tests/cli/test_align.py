@@ -118,6 +118,20 @@ def test_the_page_has_a_grid_for_each_pair(align: Align, tmp_path: Path) -> None
     assert 'class="link sure"' in text
 
 
+def test_the_page_of_a_run_folder_has_its_links(align: Align, trained: Path, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    both = ("--symmetrise", "intersection")
+    result = align(trained, *both, "--page", page, src=["the book", "a new house"], tgt=["das Buch", "ein Haus"])
+    assert result.lines == ["0-0 1-1", "0-0 2-1"]
+    grids = page.read_text(encoding="utf-8").split("<table>")[1:]
+    rows = [re.findall(r"<tr><th scope=row>(.*?)</th>(.*?)</tr>", grid) for grid in grids]
+    drawn = [[(word, ['class="link"' in cell for cell in cells.split("<td")[1:]]) for word, cells in of] for of in rows]
+    assert drawn == [
+        [("the", [True, False]), ("book", [False, True])],
+        [("a", [True, False]), ("new", [False, False]), ("house", [False, True])],
+    ]
+
+
 @pytest.mark.parametrize(
     ("given", "code", "message"),
     [
@@ -289,8 +303,11 @@ def test_a_translator_links_words_by_its_attention(translator: Path, tmp_path: P
     """As `translate --alignment` does; one head, and both directions."""
     texts = [translator.parent / name for name in ("test.aa", "test.bb")]
     files = ["--src", texts[0], "--tgt", texts[1]]
-    mean = call("align", translator, *files)
+    page = tmp_path / "page.html"
+    mean = call("align", translator, *files, "--page", page)
     assert len(mean.lines) == 40
+    drawn = page.read_text(encoding="utf-8")
+    assert drawn.count("<table>") == 40 and drawn.count('class="link"') == sum(len(line.split()) for line in mean.lines)
     of_head = call("align", translator, *files, "--head", "1.1").lines
     gold = write_lines(tmp_path / "gold", of_head)
     listed = call("align", translator, *files, "--gold", gold, "--heads").err
