@@ -11,6 +11,7 @@ from random_models import (
     BIGRU,
     CONFIGS,
     DECODER,
+    READER_CONFIGS,
     RNN_READER,
     VOCABULARIES,
     random_source,
@@ -23,12 +24,14 @@ from torch.nn.utils.rnn import pack_padded_sequence
 
 from heed.core.config import Document, build
 from heed.core.errors import UsageError
+from heed.models import MODELS
 from heed.models.encoder import EncoderConfig
-from heed.models.encoder_decoder import EncoderDecoder, EncoderDecoderConfig, encoders
+from heed.models.encoder_decoder import DECODERS, EncoderDecoder, EncoderDecoderConfig, encoders
 from heed.models.recurrent_decoder import RecurrentDecoderConfig
 from heed.models.rnn_attention import RecurrentAttention
 from heed.models.transformer import DECODER_MIXING, Transformer, TransformerConfig
 from heed.models.transformer_decoder import TransformerDecoderConfig
+from heed.nn.contract import TokenSource
 from heed.nn.dropout_keys import DropoutKeys
 from heed.recipe import build_recipe
 
@@ -226,12 +229,43 @@ def test_a_transformer_decoder_of_another_size_is_refused() -> None:
 
 
 @pytest.mark.parametrize("kind", ["cnn", "encoder", "bilstm", "bag", "rnn_reader"])
-@torch.no_grad()
-def test_any_reader_is_an_encoder(kind: str) -> None:
+def test_a_recipe_names_any_reader_of_tokens_as_its_encoder(kind: str) -> None:
     table = {"kind": "encoder_decoder", "d_model": D, "encoder": {"kind": kind, "d_model": 8}}
     config = build(EncoderDecoderConfig, Document(table))
     assert {"encoder", "cnn", "rnn_reader", "elmo"} <= encoders().keys() and "hierarchical_attention" not in encoders()
-    assert features(EncoderDecoder(config, VOCABULARIES), random_targets(2, 3)).shape == (2, 3, D)
+    assert type(EncoderDecoder(config, VOCABULARIES).encoder) is MODELS[kind]
+
+
+ENCODERS = [name for name, config in READER_CONFIGS.items() if config.kind in encoders()]
+DECODER_CONFIGS = {
+    "recurrent": DECODER, "transformer": TransformerDecoderConfig(d_ff=14, num_heads=2, num_layers=2),
+}  # fmt: skip
+
+
+def test_every_encoder_and_decoder_is_tested() -> None:
+    assert {READER_CONFIGS[name].kind for name in ENCODERS} == encoders().keys()
+    assert DECODER_CONFIGS.keys() == DECODERS.keys()
+
+
+@pytest.mark.parametrize("decoder", DECODER_CONFIGS)
+@pytest.mark.parametrize("encoder", ENCODERS)
+@torch.no_grad()
+def test_any_decoder_reads_every_word_of_any_encoder_and_nothing_else(encoder: str, decoder: str) -> None:
+    """Neither padding nor the other row changes features; another word anywhere in the source does."""
+    torch.manual_seed(7)
+    model = EncoderDecoder(translator(READER_CONFIGS[encoder], DECODER_CONFIGS[decoder]), VOCABULARIES)
+    for parameter in model.parameters():
+        parameter.data += 0.2 * torch.randn_like(parameter)
+    ids, source = random_targets(2, 3), random_source(LENGTHS)
+    found = features(model, ids)
+    for row in range(2):
+        alone, _ = model.advance(ids[row : row + 1], model.start(row_of(source, row)))
+        torch.testing.assert_close(found[row : row + 1], alone, **CLOSE)
+        for place in range(LENGTHS[row]):
+            changed = source.ids.clone()
+            changed[row, place] = 3 + (changed[row, place] - 2) % 11
+            other, _ = model.advance(ids, model.start(TokenSource(changed, source.mask)))
+            assert [torch.allclose(other[n], found[n], **CLOSE) for n in range(2)] == [n != row for n in range(2)]
 
 
 @torch.no_grad()
