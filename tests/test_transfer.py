@@ -181,7 +181,7 @@ def test_the_encoder_of_a_translator_is_a_reader(trained: Path) -> None:
 @pytest.mark.parametrize("attention", ["same", "rotary", "projected_heads", "scaled_dot"])
 @torch.no_grad()
 def test_the_encoder_keeps_its_own_attention(attention: Any) -> None:
-    config = TransformerConfig(d_model=8, d_ff=8, num_heads=2, encoder_attention=attention)
+    config = TransformerConfig(d_model=8, d_ff=8, num_heads=2, encoder_attention=attention, tie="target")
     model: Any = build_model(config, VOCABULARIES).eval()
     weights = reader_weights(config, dict(model.named_parameters()))
     reader: Any = build_model(reader_config(config), VOCABULARIES)

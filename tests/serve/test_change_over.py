@@ -146,7 +146,7 @@ def other_languages(served: Served) -> None:
     ("damage", "reason"),
     [
         (lambda served: (served.new / "model.safetensors").write_bytes(b"nothing"), "model.safetensors"),
-        (lambda served: shutil.rmtree(served.new), "does not exist"),
+        (lambda served: shutil.rmtree(served.new), "no such run folder"),
         (other_languages, "translates other languages. Restart the server to use it."),
     ],
 )

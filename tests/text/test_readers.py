@@ -353,11 +353,15 @@ def test_fields_have_names_and_not_numbers(name: str) -> None:
         CorpusFiles(pairs=name, src_column=2, tgt_column=1)
 
 
+def test_blank_lines_of_jsonl_are_skipped(here: Path) -> None:
+    Path("x.jsonl").write_text('{"src": "a", "tgt": "b"}\n\n \r\n{"src": "c", "tgt": "d"}\n\n')
+    assert list(read_pairs(CorpusFiles(pairs="x.jsonl"))) == [("a", "b"), ("c", "d")]
+
+
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
         ('{"src": "a", "tgt": ', "not JSON (Expecting value). Each line must be one JSON object."),
-        ("", "not JSON (Expecting value). Each line must be one JSON object."),
         ("[" * 100_000, "not JSON (nested too deeply or a number too long). Each line must be one JSON object."),
         ("1" * 10_000, "not JSON (nested too deeply or a number too long). Each line must be one JSON object."),
         ('["a", "b"]', "got a list; each line must be one JSON object."),
