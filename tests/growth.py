@@ -13,8 +13,9 @@ T = TypeVar("T")
 SIZES = (125, 1000, 8000)
 LONG = 0.03
 """Seconds."""
-MOST = 24
-"""Times as long as for an eighth of the input: linear work takes eight times as long, quadratic work 64 times."""
+MOST = 40
+"""Times as long as for an eighth of the input: linear work takes eight times as long, and up to thrice that where the
+larger input no longer fits into a processor's cache; quadratic work 64 times."""
 
 
 def seconds_of(work: Callable[[T], object], made: T) -> float:
