@@ -5,6 +5,7 @@ Time is that of the thread, which does not count others' work, and only long tim
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Callable
 from typing import TypeVar
@@ -13,16 +14,19 @@ T = TypeVar("T")
 SIZES = (125, 1000, 8000)
 LONG = 0.03
 """Seconds."""
-MOST = 40
-"""Times as long as for an eighth of the input: linear work takes eight times as long, and up to thrice that where the
-larger input no longer fits into a processor's cache; quadratic work 64 times."""
+MOST = 24
+"""Times as long as for an eighth of the input: linear work takes eight times as long, quadratic work 64 times."""
 
 
 def seconds_of(work: Callable[[T], object], made: T) -> float:
-    """The time that this thread works."""
-    begin = time.thread_time()
-    work(made)
-    return time.thread_time() - begin
+    """The time that this thread works, without collections of garbage, whose time grows with all objects there are."""
+    gc.disable()
+    try:
+        begin = time.thread_time()
+        work(made)
+        return time.thread_time() - begin
+    finally:
+        gc.enable()
 
 
 def require_linear_time(work: Callable[[T], object], make: Callable[[int], T]) -> None:
@@ -36,7 +40,7 @@ def require_linear_time(work: Callable[[T], object], make: Callable[[int], T]) -
         before, large = longer, make(size)
         longer = seconds_of(work, large)
         for _ in range(2):
-            if longer > max(LONG, MOST * before):  # a collection of garbage may have come between
+            if longer > max(LONG, MOST * before):  # other programs may have taken the processor's cache
                 longer = min(longer, seconds_of(work, large))
         if LONG < longer <= MOST * before:
             return
