@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import Literal
 
-import pytest
 import torch
 from torch import Tensor, nn
 
@@ -50,18 +49,13 @@ def trained_loss(norm: Norm, num_layers: int, warmup: int = 1, updates: int = 30
 
 def test_deep_post_norm_without_warm_up_learns_nothing_where_pre_norm_learns() -> None:
     """O'Connor, "Training instability is a notorious issue, esp. with many layers, > 10 or > 20": that is post-norm's
-    (Xiong et al. 2020). With 2 layers both learn without warm-up; with 12 post-norm ends where it began, at log V."""
+    (Xiong et al. 2020). With 2 layers both learn without warm-up; with 12 post-norm ends where it began, at log V, and
+    learns in as many updates if the rate rises in them."""
     chance = math.log(WORDS)
     assert trained_loss("post", 2) < 0.5 * chance and trained_loss("pre", 2) < 0.5 * chance
-    assert trained_loss("post", 12) > 0.9 * chance
-    assert trained_loss("pre", 12) < 0.5 * chance
-
-
-@pytest.mark.slow
-def test_deep_post_norm_learns_with_warm_up_in_as_many_updates_as_it_learns_nothing_without() -> None:
-    chance = math.log(WORDS)
     assert trained_loss("post", 12, updates=100) > 0.9 * chance
     assert trained_loss("post", 12, warmup=100, updates=100) < 0.6 * chance
+    assert trained_loss("pre", 12) < 0.5 * chance
 
 
 def last_gradient(norm: Norm, num_layers: int) -> float:

@@ -103,7 +103,6 @@ def exact_matches(model: Model, task: str, questions: list[Digits]) -> float:
     return sum(answer.text == text for answer, text in zip(answers, right, strict=True)) / len(questions)
 
 
-@pytest.mark.slow  # the quick test of learning is that of eight sentences
 def test_a_transformer_learns_to_reverse_in_seconds() -> None:
     model = new_model("transformer")
     learn(model, batches("reverse", 16), num_updates=800, lr=5e-3)
