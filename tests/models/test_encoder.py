@@ -141,13 +141,14 @@ def test_rotary_positions_equal_those_of_transformers() -> None:
 
 @torch.no_grad()
 def test_rotary_scores_depend_on_distances_alone() -> None:
+    torch.manual_seed(1)
     q, k = torch.randn(1, 1, 1, 8), torch.randn(1, 1, 1, 8)
 
     def score(at: int, to: int) -> float:
         return float((rotated(q, torch.tensor([at])) * rotated(k, torch.tensor([to]))).sum())
 
     assert math.isclose(score(3, 1), score(10, 8), rel_tol=1e-4)
-    assert not math.isclose(score(3, 1), score(3, 2), rel_tol=1e-3)
+    assert not math.isclose(score(3, 1), score(3, 2), rel_tol=1e-2)
     attention = RotaryAttention(8, 2)
     x = torch.randn(1, 4, 8)
     assert not torch.allclose(

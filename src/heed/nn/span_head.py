@@ -60,7 +60,8 @@ class SpanHead(nn.Module):
         scores = self._scores(features)
         legal = self._following(context, False) & context[..., None]
         legal = legal if candidates is None else legal & candidates
-        return SpanScores(scores.float().masked_fill(~legal, -torch.inf), self._none(features, context).float())
+        dtype = torch.promote_types(scores.dtype, torch.float32)
+        return SpanScores(scores.to(dtype).masked_fill(~legal, -torch.inf), self._none(features, context).to(dtype))
 
     def _scores(self, features: Float[Tensor, "B W D"]) -> Float[Tensor, "B W L"]:
         first, last = self.ends(features).unbind(-1)

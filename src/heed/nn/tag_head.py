@@ -99,7 +99,8 @@ class SoftmaxHead(TagHead):
         mask: Bool[Tensor, "B W"],
         smoothing: Smoothing,
     ) -> tuple[Tensor, Tensor]:
-        scores, targets = self.output(features[mask]).float(), tags[mask]
+        scores, targets = self.output(features[mask]), tags[mask]
+        scores = scores.to(torch.promote_types(scores.dtype, torch.float32))
         loss = nn.functional.cross_entropy(scores, targets, reduction="sum", label_smoothing=smoothing.epsilon)
         if not smoothing.epsilon:
             return loss, loss.detach()
