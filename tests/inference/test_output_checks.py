@@ -195,10 +195,10 @@ def test_a_fallback_search_never_relaxes_no_repeat() -> None:
 
 def test_fallback_searches_of_a_diverse_beam_keep_its_groups() -> None:
     options = BEAM.model_copy(update={"beam_size": 4, "mbr": "chrf", "candidates": 4, "diversity": 0.5})
-    searches = [search for search, _ in fallback_searches(options)]
-    assert [search.nbest for search in searches] == [4, 4]
+    [whole, greedy] = [search for search, _ in fallback_searches(options)]
+    assert (whole.nbest, whole.diversity, greedy.width) == (4, 0.5, 1)
     groups = BEAM.model_copy(update={"nbest": 3, "diversity": 0.5})
-    assert [search.nbest for search, _ in fallback_searches(groups)] == [3, 3]
+    assert [search.width for search, _ in fallback_searches(groups)] == [3, 1]
 
 
 def test_a_replacement_has_its_own_score() -> None:
@@ -259,7 +259,7 @@ def test_a_beam_of_which_nothing_ended_is_not_searched_for_another_output() -> N
     narrow = BEAM.model_copy(update={"beam_size": 2, "max_tokens": 6})
     cut_off, ended = model.searched_by(searcher).translate(["a", "b"], narrow)
     assert not cut_off.finished and (ended.text, ended.fallback) == ("d", True)
-    assert asked == [(2, 1, False), (1, 2, False), (1, 2, True)]
+    assert asked == [(2, 1, False), (1, 2, False), (1, 1, True)]
 
 
 def test_a_replacement_keeps_the_constraints() -> None:

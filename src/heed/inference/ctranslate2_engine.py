@@ -4,10 +4,11 @@ Both programs extend beams in the same way and stop when as many hypotheses have
 earlier where nothing better can come, which changes no result.) CTranslate2 returns the best of the hypotheses that
 ended by log P(y) / |y|^α, which is heed's length penalty "mean"; with another one, PyTorch searches.
 
-Two differences remain. CTranslate2 has one maximum length for a batch, where heed has one for each source. And it
-cannot forbid tokens without normalising over the others, so nothing is forbidden: tokens such as the unknown piece have
-next to no probability in a model whose tokenizer can write any text. Where one of these differences shows in an output,
-the request is left to PyTorch's search.
+CTranslate2 has one maximum length for a batch, where heed has one for each source, and it lets outputs that reach it
+compete with those that ended, where heed ranks them last. Requests of which this matters are searched again, in batches
+of one maximum length. And CTranslate2 cannot forbid tokens without normalising over the others, so nothing is
+forbidden: tokens such as the unknown piece have next to no probability in a model whose tokenizer can write any text.
+Where an output has one, the request is left to PyTorch's search.
 
 CTranslate2 does not count the probability of a forced prefix, and its beam misses most outputs that end right after
 one. heed adds both, and searches with beams that cannot end there: the probabilities of all other outputs then have one
@@ -207,9 +208,8 @@ class CTranslate2Engine:
         """The hypotheses of each request, best first and without texts.
 
         A request that PyTorch's search must handle is missing from the result: it has terms; it is too long; a
-        hypothesis contains a token that no output may contain; one of the best of several hypotheses is longer than
-        the options allow (the output of greedy search is cut off there); or the best ones after a prefix are not
-        certain, as in most lists of more than half of the beam.
+        hypothesis contains a token that no output may contain; or the best ones after a prefix are not certain, as in
+        most lists of more than half of the beam, or are longer than the options allow.
         `with_tokens`: compute the log-probability of each token, which takes about as long as greedy search.
         `num_batches`: into how many batches the requests are split, unless they need more (0: one for each worker).
         """
@@ -223,23 +223,28 @@ class CTranslate2Engine:
         penalty = LengthPenalty(options.length_penalty, options.length_norm)
         searched: dict[Request, list[Hypothesis]] = {}
         cut_off: dict[Request, list[Hypothesis]] = {}
+        at_limit: list[Request] = []
         for request, found in zip(rows, results, strict=True):
-            if any(not self._never.isdisjoint(pieces) for pieces, _ in found):
+            if self._are_forbidden(found):
                 continue
-            hypotheses = [self._hypothesis(*each, alpha, penalty) for each in found]
-            best = hypotheses[: options.num_searched]
+            best, limit = [self._hypothesis(*each, alpha, penalty) for each in found], self._limit(request, options)
             if request in begun:
-                best = best_after_prefix(hypotheses, begun[request], options.num_searched, penalty)
-                if not best:
-                    continue
-            limit = self._limit(request, options)
-            if all(len(hypothesis.ids) < limit for hypothesis in best):
-                searched[request] = best
-            elif options.width == 1:
+                best = best_after_prefix(best, begun[request], options.num_searched, penalty)
+            ended = [hypothesis for hypothesis in best if len(hypothesis.ids) < limit][: options.num_searched]
+            if len(ended) == options.num_searched:
+                searched[request] = ended
+            elif options.width == 1 and best:
                 cut_off[request] = [replace(best[0], ids=best[0].ids[: limit - 1], finished=False)]
-        if with_tokens:
-            searched = self._with_tokens(searched, options, penalty, num_batches)
+            elif request not in begun:
+                at_limit.append(request)
+        cut_off |= self._searched_to_limit(at_limit, options, alpha, num_batches)
+        if with_tokens or options.no_repeat:  # whose scores are normalised over the tokens that may follow
+            return self._with_tokens(searched | cut_off, options, penalty, num_batches)
         return searched | self._with_tokens(cut_off, options, penalty, num_batches)
+
+    def _are_forbidden(self, found: Iterable[tuple[list[str], float]]) -> bool:
+        """Whether hypotheses contain a token that no output may contain."""
+        return any(not self._never.isdisjoint(pieces) for pieces, _ in found)
 
     def _begun(self, rows: Sequence[Request], options: SearchOptions, num_batches: int) -> dict[Request, Begun]:
         """The beginning of each output with a prefix."""
@@ -293,6 +298,38 @@ class CTranslate2Engine:
             pending |= zip(numbers, started, strict=True)
         results = [pending[number].result() for number in range(len(rows))]
         return [[*zip(result.hypotheses, result.scores, strict=True)] for result in results]
+
+    def _searched_to_limit(
+        self, rows: Sequence[Request], options: SearchOptions, alpha: float, num_batches: int
+    ) -> dict[Request, list[Hypothesis]]:
+        """The hypotheses of requests whose beams reach the maximum length: those that ended, then those cut off.
+
+        What ends is found by a search of this length, and what is cut off, which has no end, by one that is shorter by
+        a token. Both return two beams of hypotheses, more than there can be, so CTranslate2 drops none.
+        """
+        found: dict[Request, list[Hypothesis]] = {}
+        penalty = LengthPenalty(options.length_penalty, options.length_norm)
+        for numbers in alike(rows, lambda request: self._limit(request, options)):
+            some, limit = [rows[number] for number in numbers], self._limit(rows[numbers[0]], options)
+            searched = [
+                self._model.translate_batch(
+                    [*map(self._source, some)], beam_size=options.width, num_hypotheses=2 * options.width, patience=2,
+                    length_penalty=alpha, min_decoding_length=0, max_decoding_length=length, max_input_length=0,
+                    return_scores=True, max_batch_size=batch_size(len(some), num_batches, options),
+                )
+                for length in (limit, limit - 1)
+            ]  # fmt: skip
+            for request, *results in zip(some, *searched, strict=True):
+                to_limit, shorter = ([*zip(each.hypotheses, each.scores, strict=True)] for each in results)
+                if self._are_forbidden(to_limit + shorter):
+                    continue
+                hypotheses = [self._hypothesis(*each, alpha, penalty) for each in to_limit]
+                ended = {each.ids: each for each in hypotheses if len(each.ids) < limit}
+                active = [self._hypothesis(*each, alpha, penalty) for each in shorter]
+                cut_off = [each for each in active if len(each.ids) == limit - 1 and each.ids not in ended]
+                both = [*ended.values(), *(replace(each, finished=False) for each in cut_off)]
+                found[request] = both[: options.num_searched]
+        return found
 
     def _with_tokens(
         self,

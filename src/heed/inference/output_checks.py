@@ -423,8 +423,8 @@ def no_repeat_size(tokenizer: Tokenizer) -> int:
 def fallback_searches(options: SearchOptions, no_repeat: int = NO_REPEAT) -> list[tuple[SearchOptions, str]]:
     """Searches to run when the best hypothesis is flagged, and the flag that each is for (empty: any).
 
-    First the whole beam, with the same best hypothesis; then, if all of it loops, a beam in which no n-gram of size
-    `no_repeat` repeats (0: no such search). Greedy search and sampling have no fallback.
+    First the whole beam, with the same best hypothesis; then, if all of it loops, greedily without a repeated n-gram of
+    size `no_repeat` (0: no such search), which every engine can do. Greedy search and sampling have no fallback.
     """
     if options.sample or options.width == 1:
         return []
@@ -432,4 +432,6 @@ def fallback_searches(options: SearchOptions, no_repeat: int = NO_REPEAT) -> lis
     whole = options.model_copy(update={"nbest": nbest})
     if not no_repeat:
         return [(whole, "")]
-    return [(whole, ""), (whole.model_copy(update={"no_repeat": min(whole.no_repeat or no_repeat, no_repeat)}), "loop")]
+    size = min(options.no_repeat or no_repeat, no_repeat)
+    greedy = {"beam_size": 1, "nbest": 1, "mbr": "", "diversity": 0.0, "no_repeat": size}
+    return [(whole, ""), (options.model_copy(update=greedy), "loop")]
