@@ -225,6 +225,19 @@ def test_a_page_of_a_named_origin_can_read_why_it_is_refused(loaded: list[Predic
             assert answer.headers["access-control-expose-headers"] == "Retry-After"
 
 
+def test_a_page_of_a_named_origin_can_read_that_the_server_failed(
+    loaded: list[Predictor], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    origin = {"Origin": "https://page.example"}
+    with serving(loaded[:1], cors=[origin["Origin"]]) as live:
+        monkeypatch.setattr(live.service.detector, "detect", lambda _: 1 // 0)
+        answer = live.post("/detect", {"q": SENTENCE}, **origin)
+    assert (answer.status, answer.json) == (500, {"error": "The server failed to handle this request."})
+    assert answer.headers["access-control-allow-origin"] == origin["Origin"]
+    assert live.service.metrics.requests.labels("/detect", "500")._value.get() == 1
+    assert live.log.getvalue().count('"kind": "ZeroDivisionError"') == 1
+
+
 def test_too_large_requests_are_refused_before_any_search(runs: Runs) -> None:
     loaded, model = held(runs.translator)
     with serving([loaded]) as live, model.shut():  # a search would wait

@@ -10,6 +10,7 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.middleware.cors import CORSMiddleware
 from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from heed.core.environment import library_versions
 from heed.core.errors import HeedError
@@ -53,7 +54,8 @@ def make_app(service: Service, cors_origins: Sequence[str] = (), hosts: Hosts | 
     _handle_errors(app, service)
     app.add_middleware(BodyLimit, limits=service.limits)
     app.add_middleware(Gate, hosts=hosts or Hosts())
-    if cors_origins:  # around those two, so that a page can read why they refuse it
+    app.add_middleware(Failures, service=service)
+    if cors_origins:  # around those three, so that a page can read why they refuse it, and that the server failed
         app.add_middleware(
             CORSMiddleware, allow_origins=list(cors_origins), allow_methods=["GET", "POST"],
             allow_headers=["Authorization", "Content-Type"], allow_credentials=False, expose_headers=["Retry-After"],
@@ -62,6 +64,33 @@ def make_app(service: Service, cors_origins: Sequence[str] = (), hosts: Hosts | 
     describe = app.openapi
     app.openapi = lambda: described(describe())  # type: ignore[method-assign]
     return app
+
+
+class Failures:
+    """Middleware that answers an unexpected error. FastAPI would do it around all middleware, without their headers."""
+
+    def __init__(self, app: ASGIApp, service: Service) -> None:
+        self.app = app
+        self.service = service
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        has_begun = False
+
+        async def watched(message: Message) -> None:
+            nonlocal has_begun
+            has_begun = True
+            await send(message)
+
+        try:
+            await self.app(scope, receive, watched)
+        except Exception as error:
+            if has_begun:
+                raise
+            await error_response(self.service.reported(error, "request_failed"), scope["path"])(scope, receive, send)
 
 
 async def _watch(service: Service) -> None:
