@@ -112,6 +112,10 @@ def test_the_server_may_have_a_thread_for_each_request_in_progress() -> None:
     assert compose()["services"]["heed"]["pids_limit"] > needed
 
 
+def test_the_unit_outlives_a_process_that_the_system_ends_when_memory_runs_out() -> None:
+    assert unit()["OOMPolicy"] == "continue"
+
+
 def complaints(text: str, folder: Path) -> list[str]:
     """What systemd says of a unit, whose programs are replaced by one that exists here."""
     path = folder / "heed.service"

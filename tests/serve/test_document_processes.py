@@ -8,6 +8,7 @@ import signal
 import sys
 import zipfile
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
@@ -249,5 +250,16 @@ def test_the_memory_of_a_process_is_limited() -> None:
         assert process.translate("a.txt", b"a", Upper(), path_of("m"), TranslateOptions(), SIDES) == b"m:A"
         with pytest.raises(DataError, match="memory"):
             process.translate("a.tsv", b"\t\n" * 450_000, Upper(), path_of("m"), TranslateOptions(), SIDES)
+    finally:
+        process.end()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux lets a process choose its place")
+def test_the_system_ends_the_processes_of_files_before_the_server_when_memory_runs_out() -> None:
+    """Together they may take more than the machine has."""
+    process = DocumentProcess()
+    try:
+        process.translate("a.txt", b"a", Upper(), path_of("m"), TranslateOptions(), SIDES)
+        assert int(Path(f"/proc/{pid_of(process)}/oom_score_adj").read_text()) == 1000
     finally:
         process.end()

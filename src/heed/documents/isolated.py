@@ -51,6 +51,8 @@ TEXTS_AT_ONCE = 1024
 """Texts of one question."""
 PRIORITY = 10
 """Steps of priority below that of the other process."""
+FIRST_TO_END = "1000"
+"""Linux's `oom_score_adj` of a process that is ended before all others when memory runs out."""
 
 
 def send(connection: Connection, message: Any) -> None:
@@ -176,6 +178,8 @@ def _limit(kind: int, most: int) -> None:
 def main() -> None:
     """The process."""
     os.nice(PRIORITY)
+    with suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text(FIRST_TO_END, encoding="ascii")
     gc.disable()  # while a file is read, all of it is in use
     descriptor, memory = map(int, sys.argv[1:])
     if addresses := _pages()[0]:
