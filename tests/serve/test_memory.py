@@ -18,6 +18,7 @@ from heed.serve.engine.catalogue import Catalogue
 from heed.tasks.predictor import Predictor
 
 PAIR = {"source": "en", "target": "de"}
+FAILED = "The server's translation memory cannot be used now. If this lasts, contact the server operator."
 
 
 @pytest.fixture
@@ -156,7 +157,7 @@ def test_a_failure_of_the_memory_is_the_servers_and_tells_no_path(
     monkeypatch.setattr(store, "WAIT", 0.1)
     with TranslationMemory(path, ("en", "de"))._transaction():
         answer = remembering.post("/suggest", {"q": "ba ce", "s": "von Hand", **PAIR})
-    assert (answer.status, answer.json) == (500, {"error": "The server failed to handle this request."})
+    assert (answer.status, answer.json) == (503, {"error": FAILED})
     assert '"kind": "StorageError"' in remembering.log.getvalue()
 
 
@@ -167,7 +168,9 @@ def test_a_damaged_memory_is_the_servers_failure_and_tells_no_path(guided: Live,
     path.write_bytes(b"no memory any more, " * 10_000)
     for name, fields in (("translate", {"q": "ba ce", "alternatives": 1}), ("suggest", {"q": "ba ce", "s": "Hand"})):
         answer = guided.post(f"/{name}", {**fields, **PAIR})
-        assert (answer.status, answer.json) == (500, {"error": "The server failed to handle this request."}), name
+        assert (answer.status, answer.json) == (503, {"error": FAILED}), name
+    own = guided.post("/api/translate", {"text": "ba ce", **PAIR})
+    assert (own.status, own.json) == (503, {"error": {"message": FAILED, "code": "unavailable"}})
     assert '"kind": "UnreadableMemoryError"' in guided.log.getvalue()
 
 

@@ -78,13 +78,16 @@ class Service:
     def reported(self, error: Exception, event: str = "stream_failed") -> ApiError:
         """The error to send to a client. An unexpected one is logged, and its message is not sent.
 
-        So is one of the server's own files, whose place is nobody's business.
+        So is one of the translation memory, the only file that a server writes: its place is nobody's business.
         """
         if isinstance(error, ApiError):
             return error
         if isinstance(error, HeedError) and not isinstance(error, StorageError):
             return ApiError(400, str(error))
         self.log.error(event, error)
+        if isinstance(error, StorageError):
+            text = "The server's translation memory cannot be used now. If this lasts, contact the server operator."
+            return ApiError(503, text, code="unavailable")
         return ApiError(500, "The server failed to handle this request.")
 
 
