@@ -6,7 +6,7 @@ import math
 
 import pytest
 import torch
-from random_models import EOS, half_trained, model_of, random_source, random_targets
+from random_models import EOS, half_trained, model_of, random_images, random_source, random_targets
 
 from heed.decoding.options import SearchOptions
 from heed.inference.translator import ModelTranslator
@@ -31,6 +31,14 @@ def log_probs_of(model, source, ids):
 def test_probabilities_are_averaged_rather_than_logarithms() -> None:
     source, ids = random_source([4, 6]), random_targets(4, 5)
     members = [model_of(name, seed) for seed, name in enumerate(MEMBERS)]
+    expected = torch.stack([log_probs_of(member, source, ids).exp() for member in members]).mean(0).log()
+    torch.testing.assert_close(log_probs_of(Ensemble(members), source, ids), expected, rtol=1e-4, atol=1e-5)
+
+
+@torch.no_grad()
+def test_models_of_images_are_combined_too() -> None:
+    source, ids = random_images(2), random_targets(4, 5)
+    members = [model_of("show_attend_tell"), model_of("image_transformer", 1)]
     expected = torch.stack([log_probs_of(member, source, ids).exp() for member in members]).mean(0).log()
     torch.testing.assert_close(log_probs_of(Ensemble(members), source, ids), expected, rtol=1e-4, atol=1e-5)
 

@@ -23,6 +23,7 @@ from torch import Tensor, nn
 
 from heed.nn.contract import Autoregressive, Smoothing, Source, State, TokenSource, Trace
 from heed.nn.dropout_keys import DropoutKeys
+from heed.nn.images import PATCH, ImageSource
 from heed.nn.states import RowState
 
 
@@ -105,8 +106,11 @@ class _Joint(nn.Module):
         begin = 0
         device = next((parameter.device for parameter in self.parameters()), torch.device("cpu"))
         one = torch.ones((1, 1), dtype=torch.long, device=device)
+        tokens = TokenSource(one, one.bool())
+        images = ImageSource(torch.zeros((1, 3, PATCH, PATCH), dtype=torch.uint8, device=device))
         for member, conditioned in self._each():
-            source = TokenSource(one, one.bool()) if conditioned else None
+            own_source = images if getattr(member, "source", "tokens") == "images" else tokens
+            source = own_source if conditioned else None
             features, _ = member.advance(one, member.start(source))
             yield _Part(member, begin, features)
             begin += features.shape[-1]
