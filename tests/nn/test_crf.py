@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator
 
 import pytest
@@ -114,6 +115,19 @@ def test_scores_far_apart_do_not_overflow() -> None:
     assert bool(chain.log_partition().isfinite().all())
     best = [paths[0].score for paths in chain.best()]
     torch.testing.assert_close(chain.log_partition(), torch.tensor(best).double(), rtol=1e-3, atol=2.0)
+
+
+def test_sums_are_exact_where_the_highest_scores_of_neighbours_exclude_each_other() -> None:
+    """The probability of each legal sequence is below the smallest float64, next to that of the illegal one."""
+    legal = Legal(torch.ones(2).bool(), torch.tensor([[True, False], [True, True]]), torch.ones(2).bool())
+    emissions = torch.tensor([[[800.0, 0.0], [0.0, 800.0]]], dtype=torch.float64, requires_grad=True)
+    zeros = torch.zeros(2, 2, dtype=torch.float64)
+    chain = Chain.of(emissions, zeros, zeros[0], zeros[0], torch.ones(1, 2).bool(), legal)
+    log_partition = chain.log_partition()
+    assert log_partition.item() == pytest.approx(800 + math.log(2))  # (0, 0) and (1, 1)
+    [gradient] = torch.autograd.grad(log_partition.sum(), emissions)
+    for shares in (gradient, chain.marginals()):
+        torch.testing.assert_close(shares, torch.full((1, 2, 2), 0.5, dtype=torch.float64))
 
 
 def test_padding_and_neighbours_do_not_change_a_sentence() -> None:

@@ -4,8 +4,9 @@ The score of tags y_1 … y_W is Σ_t e_t(y_t) + Σ_t A(y_{t-1}, y_t) + b(y_1) +
 all sequences: the partition function and marginals by the forward and backward algorithms, the best sequences by
 Viterbi's (k best with k scores in each cell). Illegal steps have the score -∞.
 
-The forward algorithm multiplies scaled probabilities in float64, so a step is one product with exp(A), and sequences
-with less than e^-700 of the mass of a step count as impossible.
+The partition function multiplies scaled probabilities in float64, so a step is one product with exp(A), and sequences
+with less than e^-700 of the mass of a step count as impossible. If none would be left, it is computed from logarithms,
+as marginals always are.
 """
 
 from __future__ import annotations
@@ -21,6 +22,9 @@ from jaxtyping import Bool, Float, Int
 from numpy.typing import NDArray
 from torch import Tensor
 
+_IMPOSSIBLE = -1e100
+"""Score of a step that is not legal, in sums over sequences."""
+
 
 class Legal(NamedTuple):
     """Which tags may begin a sentence, follow each other and end a sentence."""
@@ -35,13 +39,6 @@ class Path(NamedTuple):
 
     tags: list[int]
     score: float
-
-
-class Scaled(NamedTuple):
-    """Vectors of the forward or backward algorithm: exp(`log_scale`) times `values`, at each position."""
-
-    values: Float[Tensor, "B W K"]
-    log_scale: Float[Tensor, "B W"]
 
 
 @dataclass(frozen=True)
@@ -84,8 +81,13 @@ class Chain:
 
     def log_partition(self) -> Float[Tensor, " B"]:
         """log Σ exp(score) over all tag sequences of each sentence; differentiable."""
-        highest = self.emissions.detach().amax(-1)
-        factors, steps, top = self._factors(highest)
+        scaled = self._scaled_log_partition()
+        return scaled if bool(scaled.isfinite().all()) else self.forward()[:, -1].logsumexp(-1)
+
+    def _scaled_log_partition(self) -> Float[Tensor, " B"]:
+        """The same from products of probabilities, not finite where all of a step underflow."""
+        highest, top = self.emissions.detach().amax(-1), self.transitions.detach().max()
+        factors, steps = (self.emissions - highest[..., None]).exp(), (self.transitions - top).exp()
         values = factors[:, 0]
         total = values.sum(-1, keepdim=True)
         values, scales = values / total, [total]
@@ -98,42 +100,32 @@ class Chain:
         num_steps = self.mask.sum(1) - 1
         return torch.cat(scales, dim=1).log().sum(1) + (highest * self.mask).sum(1) + num_steps * top
 
-    def _factors(self, highest: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """exp(e - highest), exp(A - its maximum), and that maximum."""
-        top = self.transitions.detach().max()
-        return (self.emissions - highest[..., None]).exp(), (self.transitions - top).exp(), top
-
-    @torch.no_grad()
-    def forward(self) -> Scaled:
-        """At word t, the mass of all beginnings of the sentence that end with each tag."""
-        highest = self.emissions.amax(-1)
-        factors, steps, top = self._factors(highest)
-        values, scales = [factors[:, 0]], [highest[:, 0]]
+    def forward(self) -> Float[Tensor, "B W K"]:
+        """At word t, the log of the mass (nats) of all beginnings of the sentence that end with each tag."""
+        emissions, transitions = self._finite_scores()
+        masses = [emissions[:, 0]]
         for t in range(1, self.mask.shape[1]):
-            new, log = _normalised((values[-1] @ steps) * factors[:, t])
-            inside = self.mask[:, t]
-            values.append(torch.where(inside[:, None], new, values[-1]))
-            scales.append(torch.where(inside, scales[-1] + log + highest[:, t] + top, scales[-1]))
-        return Scaled(torch.stack(values, 1), torch.stack(scales, 1))
+            new = _log_product(masses[-1], transitions) + emissions[:, t]
+            masses.append(torch.where(self.mask[:, t, None], new, masses[-1]))
+        return torch.stack(masses, 1)
 
-    @torch.no_grad()
-    def backward(self) -> Scaled:
-        """At word t, the mass of all continuations of the sentence after each tag."""
-        highest = self.emissions.amax(-1)
-        factors, steps, top = self._factors(highest)
-        values, scales = [torch.ones_like(factors[:, 0])], [torch.zeros_like(highest[:, 0])]
+    def backward(self) -> Float[Tensor, "B W K"]:
+        """At word t, the log of the mass (nats) of all continuations of the sentence after each tag."""
+        emissions, transitions = self._finite_scores()
+        masses = [torch.zeros_like(emissions[:, 0])]
         for t in range(self.mask.shape[1] - 1, 0, -1):
-            new, log = _normalised((factors[:, t] * values[-1]) @ steps.T)
-            inside = self.mask[:, t]
-            values.append(torch.where(inside[:, None], new, values[-1]))
-            scales.append(torch.where(inside, scales[-1] + log + highest[:, t] + top, scales[-1]))
-        return Scaled(torch.stack(values[::-1], 1), torch.stack(scales[::-1], 1))
+            new = _log_product(emissions[:, t] + masses[-1], transitions.T)
+            masses.append(torch.where(self.mask[:, t, None], new, masses[-1]))
+        return torch.stack(masses[::-1], 1)
+
+    def _finite_scores(self) -> tuple[Tensor, Tensor]:
+        """The emissions and transitions with `_IMPOSSIBLE` instead of -∞, whose differences are not defined."""
+        return self.emissions.clamp(min=_IMPOSSIBLE), self.transitions.clamp(min=_IMPOSSIBLE)
 
     @torch.no_grad()
     def marginals(self) -> Float[Tensor, "B W K"]:
         """P(y_t = k) at each word; undefined in the padding."""
-        products = self.forward().values * self.backward().values
-        return products / products.sum(-1, keepdim=True)
+        return (self.forward() + self.backward()).softmax(-1)
 
     @torch.no_grad()
     def best(self, number: int = 1) -> list[list[Path]]:
@@ -165,9 +157,9 @@ def _only(scores: Tensor, allowed: Tensor) -> Tensor:
     return scores.masked_fill(~allowed, -torch.inf)
 
 
-def _normalised(values: Tensor) -> tuple[Tensor, Tensor]:
-    total = values.sum(-1, keepdim=True)
-    return values / total, total[:, 0].log()
+def _log_product(logs: Float[Tensor, "B K"], log_matrix: Float[Tensor, "K K"]) -> Tensor:
+    """The logarithms of a product of vectors and a matrix, given as logarithms."""
+    return (logs[..., None] + log_matrix).logsumexp(1)
 
 
 def _highest(scores: Float[Tensor, "B N K"], number: int) -> tuple[Tensor, Tensor]:

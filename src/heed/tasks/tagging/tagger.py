@@ -159,10 +159,8 @@ class SpanMasses:
     def __init__(self, chain: Chain, labels: TagLabels) -> None:
         self.emissions: NDArray[np.float64] = chain.emissions.cpu().numpy()
         self.transitions: NDArray[np.float64] = chain.transitions.cpu().numpy()
-        forward, backward = chain.forward(), chain.backward()
-        with np.errstate(divide="ignore"):
-            self.before = np.log(forward.values.cpu().numpy()) + forward.log_scale.cpu().numpy()[..., None]
-            self.after = np.log(backward.values.cpu().numpy()) + backward.log_scale.cpu().numpy()[..., None]
+        self.before: NDArray[np.float64] = chain.forward().cpu().numpy()
+        self.after: NDArray[np.float64] = chain.backward().cpu().numpy()
         self.lengths = chain.lengths
         self.continues = np.array(
             [[labels.scheme == "iob2" and _continues(a, b) for b in labels.labels] for a in labels.labels]
