@@ -312,6 +312,24 @@ def test_the_column_that_is_scored_is_named_if_it_is_another(trained: Path, tmp_
     assert "no column" not in same.err
 
 
+@pytest.mark.parametrize("verb", ["evaluate", "predict"])
+def test_the_column_of_texts_is_named_if_it_is_another(verb: str, trained: Path, tmp_path: Path) -> None:
+    texts = [("a great film", "pos"), ("a dull plot", "neg")]
+    result = call(verb, trained, "--table", write(tmp_path / "test.csv", texts, "sentence,label"))
+    assert result.code == 0
+    assert f'{tmp_path}/test.csv: no column "text", which the run was trained on; read "sentence"\n' in result.err
+    same = call(verb, trained, "--table", write(tmp_path / "same.csv", texts, "Text,label"))
+    assert "no column" not in same.err
+
+
+def test_a_scored_column_may_have_no_heading(trained: Path, tmp_path: Path) -> None:
+    lines = [f"a {word} film\t{n}\t{label}\n" for n, (word, label) in enumerate([("great", "pos"), ("bad", "neg")] * 4)]
+    (tmp_path / "test.tsv").write_text("text\tnumber\n" + "".join(lines))
+    result = call("evaluate", trained, "--table", tmp_path / "test.tsv")
+    assert result.code == 0
+    assert 'no column "label", which the run was trained on; compared with column 3' in result.err
+
+
 def test_the_combination_of_equal_ones_is_the_simplest_and_easy_data_leave_doubt() -> None:
     z = torch.linspace(0.1, 1.1, 20)[:, None] * torch.tensor([[1.0, -1.0]])
     targets = torch.tensor([[1.0, 0.0]]).expand(20, 2)

@@ -36,9 +36,9 @@ def read_test(predictor: Any, table: Path, errors: Errors) -> list[Row]:
     named = "number" if labels.kind == "number" else "label"
     opened = open_test(predictor, table, errors)
     if labels.columns and opened.heading and opened.choice.label is not None:
-        trained, here = labels.columns[-1].strip(), opened.heading[opened.choice.label].strip()
+        trained, here = f'"{labels.columns[-1].strip()}"', opened.shown(opened.choice.label)
         if trained.casefold() != here.casefold():
-            message(f'{table}: no column "{trained}", which the run was trained on; compared with "{here}"')
+            message(f"{table}: no column {trained}, which the run was trained on; compared with {here}")
     for row in opened.rows:
         if labels.kind == "labels":
             has_answer = bool(row.labels) or row.is_list
@@ -57,7 +57,10 @@ def read_test(predictor: Any, table: Path, errors: Errors) -> list[Row]:
 
 
 def open_test(predictor: Any, table: Path, errors: Errors = "strict", with_labels: bool = True) -> OpenTable:
-    """Open a table for a run. Raises UsageError if its rows have another number of texts than the run reads."""
+    """Open a table for a run, and say which texts are read if its headings are not those of the training table.
+
+    Raises UsageError if its rows have another number of texts than the run reads.
+    """
     names = predictor.labels.columns[:-1]
     listed = " and ".join(f'"{name.strip()}"' for name in names)
     advice = f"Name the columns as there: {listed}." if names else "Give a table with the same columns."
@@ -68,6 +71,10 @@ def open_test(predictor: Any, table: Path, errors: Errors = "strict", with_label
         as_there = f"Name the columns as in the training table: {columns}." if columns else advice
         raise UsageError(f"{error.problem} {as_there}") from error
     opened.require_texts(predictor.num_texts, advice)
+    present = {heading.strip().casefold() for heading in opened.heading or ()}
+    if present and (missing := [name.strip() for name in names if name.strip().casefold() not in present]):
+        lacking, here = " or ".join(map('"{}"'.format, missing)), " and ".join(map(opened.shown, opened.choice.texts))
+        message(f"{table}: no column {lacking}, which the run was trained on; read {here}")
     return opened
 
 

@@ -63,6 +63,11 @@ class OpenTable:
     heading: tuple[str, ...] | None
     rows: Iterator[LabelledRow]
 
+    def shown(self, column: int) -> str:
+        """The heading of a column in quotes, or `column 3` for one without."""
+        heading = self.heading or ()
+        return f'"{heading[column].strip()}"' if column < len(heading) else f"column {column + 1}"
+
     def require_texts(self, number: int, advice: str) -> None:
         """Raise UsageError, with this advice, unless there are `number` columns of texts, as in the training table."""
         found = len(self.choice.texts)
