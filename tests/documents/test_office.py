@@ -448,6 +448,23 @@ def test_text_documents_keep_spans_notes_and_tracked_changes() -> None:
     assert done.count("left alone") == 2
 
 
+@pytest.mark.parametrize(
+    ("body", "sentence", "expected"),
+    [
+        ("A<text:s/>dog", "A dog", "A DOG"),
+        ("<text:span>A<text:s/></text:span>dog", "A dog", "<text:span>A </text:span>DOG"),
+        ("A<text:s text:c='3'/>dog", "A dog", "A <text:s text:c='2'/>DOG"),
+        ("A <text:s/>dog", "A dog", "A <text:s/>DOG"),
+        ("<text:s text:c='4'/>A dog", "A dog", "<text:s text:c='4'/>A DOG"),
+    ],
+)
+def test_a_space_that_is_an_element_separates_words(body: str, sentence: str, expected: str) -> None:
+    content = '<a xmlns:text="urn:oasis:names:tc:opendocument:xmlns:text:1.0"><text:p>{}</text:p></a>'
+    data = zipped({"content.xml": content.format(body)})
+    assert given("a.odt", data) == [sentence]
+    assert part(translated("a.odt", data), "content.xml") == content.format(expected)
+
+
 DESCRIBED = {
     "a.docx": ("word/document.xml", "w:document", W, "w:p><w:r><w:drawing", "wp:docPr",
                "http://schemas.openxmlformats.org/drawingml/2006/wordprocessingDrawing"),
