@@ -327,6 +327,11 @@ def test_readings_of_a_japanese_cell_stay_behind_its_text() -> None:
     assert done.endswith(f"</r>{reading}</si>{kept}</sst>") and done.count("<rPh") == 3
 
 
+def test_a_content_control_without_content_stays() -> None:
+    body = f"<w:p>{run('A dog')}<w:sdt><w:sdtPr><w:id/></w:sdtPr></w:sdt>{run(' runs')}</w:p><w:p>{run('now')}</w:p>"
+    assert part(translated("a.docx", word(body))) == shouted(part(word(body)))
+
+
 def test_cells_that_formulas_match_or_search_stay_in_a_workbook_of_openpyxl() -> None:
     openpyxl = pytest.importorskip("openpyxl", reason="openpyxl is not installed")
     cells = [

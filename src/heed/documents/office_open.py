@@ -203,7 +203,7 @@ class _ParagraphReader:
             elif name in _PAIRS and not (name == "w:fldSimple" and _is_computed(token)):
                 self.atoms.append(Atom("begin", token.raw))
             elif name == "w:sdt":
-                self.atoms.append(Atom("begin", token.raw + self._through("w:sdtContent")))
+                self.atoms.append(self._control(token))
             elif name in _BREAKS:
                 self.atoms.append(Atom("break", self._opaque(token)))
             elif name in _DROPPED:
@@ -211,7 +211,7 @@ class _ParagraphReader:
             else:
                 self.atoms.append(Atom("markup", self._opaque(token)))
         elif token.kind == "close":
-            rest = self._through("w:sdt") if name == "w:sdtContent" else ""
+            rest = self._through("w:sdt")[0] if name == "w:sdtContent" else ""
             self.atoms.append(Atom("end", token.raw + rest))
         elif not self.atoms:
             self.atoms.append(Atom("break", token.raw))
@@ -220,13 +220,18 @@ class _ParagraphReader:
         else:
             self.atoms[-1] = replace(self.atoms[-1], raw=self.atoms[-1].raw + token.raw, run=NO_RUN)
 
-    def _through(self, name: str) -> str:
-        """What is written through the next opening or closing tag with this name."""
+    def _control(self, opening: XmlToken) -> Atom:
+        """The beginning of a content control, or all of it if it has no content."""
+        written, last = self._through("w:sdtContent", "w:sdt")
+        return Atom("begin" if last.kind == "open" else "markup", opening.raw + written)
+
+    def _through(self, *names: str) -> tuple[str, XmlToken]:
+        """What is written through the next opening or closing tag with one of these names, and this tag."""
         out = ""
         while True:
             token = self._token()
-            if self._part.name_of(token) == name:
-                return out + token.raw
+            if self._part.name_of(token) in names:
+                return out + token.raw, token
             out += self._opaque(token) if token.kind == "open" else token.raw
 
     def _run(self, opening: XmlToken) -> list[Atom]:
