@@ -52,10 +52,24 @@ def sentences(text: str) -> list[str]:
         '<a href="{{ url("a>b") }}" {{ attrs }}>One</a> <% if x > 1 %> two <%= y %> <?= $a->b ?> three.',
         "<?php if ($a > 1): ?><b>One</b><?php endif; ?> {{ open and {% closed",
         "<!--[if IE]><p>x</p><![endif]--><![if !IE]>One<![endif]>",
+        "<p>One <ruby>two<rp>(</rp><rt>three</rt><rp>)</rp></ruby> four <ruby>five<rt>six</ruby> seven.</p>",
     ],
 )
 def test_a_text_that_is_translated_to_itself_is_unchanged(text: str) -> None:
     assert unchanged(text) == text
+
+
+@pytest.mark.parametrize(
+    "ruby",
+    [
+        "<ruby>漢字<rp>(</rp><rt>かんじ</rt><rp>)</rp></ruby>",
+        "<ruby>漢字<rt>かんじ</ruby>",
+        "<ruby>漢<rp>(<rt>かん<rp>)</rp>字<rt>じ</ruby>",
+        "<ruby><rb>漢<rt>かん<rb>字<rt>じ</ruby>",
+    ],
+)
+def test_readings_are_not_given_to_the_model(ruby: str) -> None:
+    assert sentences(f"<p>私は{ruby}を読む</p>") == ["私は漢字を読む"]
 
 
 def test_only_text_is_given_to_the_model() -> None:

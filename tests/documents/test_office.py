@@ -287,7 +287,7 @@ def test_slides_keep_fields_and_the_formats_of_runs() -> None:
 
 STRINGS = (
     "<si><t>A cell</t></si><si><t>Yes</t></si><si><t>SKU_12</t></si><si><t>12.5</t></si><si><t>Price</t></si>"
-    "<si><r><rPr><b/></rPr><t>rich</t></r><r><t xml:space='preserve'> text</t></r><rPh><t>left alone</t></rPh></si>"
+    "<si><r><rPr><b/></rPr><t>rich</t></r><r><t xml:space='preserve'> text</t></r><phoneticPr fontId='1'/></si>"
     "<si><t xml:space='preserve'>one\ntwo </t></si>"
 )
 
@@ -313,18 +313,44 @@ def test_workbooks_keep_numbers_formulas_dates_and_what_they_refer_to() -> None:
     assert part(done, "xl/worksheets/sheet1.xml") == sheet.replace("Inline text", "INLINE TEXT")
 
 
-def test_readings_of_a_japanese_cell_stay_behind_its_text() -> None:
+def test_readings_of_a_japanese_cell_go_from_a_translated_text() -> None:
     sheet = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
-    reading = '<rPh sb="0" eb="1"><t>いぬ</t></rPh><phoneticPr fontId="1"/>'
-    cells = f"<si><t>犬</t>{reading}</si><si><r><t>犬</t></r><r><rPr><b/></rPr><t>と</t></r>{reading}</si>"
-    kept = f"<si><t>1</t>{reading}</si>"
+    reading = '<rPh sb="0" eb="1"><t>いぬ</t></rPh>{}<phoneticPr fontId="1"/>'
+    twice = reading.format('<rPh sb="1" eb="2"><t>と</t></rPh>')
+    cells = f"<si><t>犬</t>{reading.format('')}</si><si><r><t>犬</t></r><r><rPr><b/></rPr><t>と</t></r>{twice}</si>"
+    kept = f"<si><t>1</t>{reading.format('')}</si>"
     data = zipped(
         {"xl/workbook.xml": f"<workbook {sheet}/>", "xl/sharedStrings.xml": f"<sst {sheet}>{cells}{kept}</sst>"}
     )
     assert given("a.xlsx", data) == ["犬", "犬と"]
     done = part(translated("a.xlsx", data, lambda text: "A dog."), "xl/sharedStrings.xml")
-    assert done.startswith(f"<sst {sheet}><si><t>A dog.</t>{reading}</si><si><r>")
-    assert done.endswith(f"</r>{reading}</si>{kept}</sst>") and done.count("<rPh") == 3
+    assert done.startswith(f'<sst {sheet}><si><t>A dog.</t><phoneticPr fontId="1"/></si><si><r>')
+    assert done.endswith(f'</r><phoneticPr fontId="1"/></si>{kept}</sst>') and done.count("<rPh") == 1
+
+
+def test_words_below_readings_are_words_of_their_sentence() -> None:
+    def ruby(text: str, reading: str) -> str:
+        above = f"<w:rubyPr><w:hps/></w:rubyPr><w:rt>{reading}</w:rt>"
+        return f"<w:r><w:ruby>{above}<w:rubyBase>{text}</w:rubyBase></w:ruby></w:r>"
+
+    mark = '<w:bookmarkStart w:id="1"/>'
+    two = ruby(run("big") + mark, run("left")) + ruby(run(" dogs", BOLD), run("alone"))
+    body = f"<w:p>{run('Two ')}{two}{run('.')}</w:p>"
+    assert given("a.docx", word(body)) == ["Two big dogs."]
+    done = part(translated("a.docx", word(body)))
+    assert f"<w:p>{run('TWO BIG')}{mark}{run(' DOGS', BOLD)}{run('.')}</w:p>" in done
+    kept = f"<w:p>{ruby(run('12'), run('left alone'))}</w:p>"
+    assert translated("a.docx", word(kept)) == word(kept)
+
+
+def test_words_below_readings_of_a_text_document_are_words_of_their_sentence() -> None:
+    content = '<a xmlns:text="urn:oasis:names:tc:opendocument:xmlns:text:1.0"><text:p>{}</text:p></a>'
+    base = "<text:ruby-base>big <text:span>{}</text:span></text:ruby-base>"
+    ruby = f"<text:ruby text:style-name='R'>{base}<text:ruby-text>left alone</text:ruby-text></text:ruby>"
+    data = zipped({"content.xml": content.format(f"Two {ruby.format('dogs')}.")})
+    assert given("a.odt", data) == ["Two big dogs."]
+    expected = content.format("TWO BIG <text:span>DOGS</text:span>.")
+    assert part(translated("a.odt", data), "content.xml") == expected
 
 
 def test_a_content_control_without_content_stays() -> None:

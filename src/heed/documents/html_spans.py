@@ -1,7 +1,8 @@
 """HTML as spans to translate and the markup between them.
 
-Phrasing elements (b, a, span, ...) stay inside a span as inline tags; all others separate spans. Code, and elements
-with `translate="no"`, with the class `notranslate` or in another language, stay as they are. So do tags of templates.
+Phrasing elements (b, a, span, ...) stay inside a span as inline tags; all others separate spans. Code, readings above
+words (rt), and elements with `translate="no"`, with the class `notranslate` or in another language, stay as they are.
+So do tags of templates.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _INLINE = _names(
     "a abbr b bdi bdo big cite data del dfn em font i img ins label mark q ruby rb rp rt s small span strike strong "
     "sub sup time tt u wbr"
 )
-_KEPT = _names("applet code iframe kbd math object pre samp script style svg template textarea var xmp")
+_KEPT = _names("applet code iframe kbd math object pre rp rt samp script style svg template textarea var xmp")
 _KEPT_INLINE = _names("code kbd samp var svg math")
 _VOID = _names("area base br col embed hr img input link meta param source track wbr")
 _ENDED_BY = {
@@ -43,6 +44,8 @@ _ENDED_BY = {
     "tbody": _names("tbody tfoot"),
     "option": _names("option optgroup"),
     "optgroup": _names("optgroup"),
+    "rp": _names("rb rt rp"),
+    "rt": _names("rb rt rp"),
 }
 """Elements whose closing tag may be left out, and the opening tags that end them."""
 
@@ -150,7 +153,8 @@ class _Reader:
             return False
         if token.kind == "open":
             return token.tag in _ENDED_BY.get(tag, ())
-        is_of_parent = token.tag not in _INLINE and token.tag != "br" and not self._num_kept[token.tag]
+        is_in_line = token.tag in _INLINE and token.tag != "ruby"
+        is_of_parent = not is_in_line and token.tag != "br" and not self._num_kept[token.tag]
         return token.kind == "close" and is_of_parent and (token.tag != "p" or tag in _INLINE)
 
     def _end_kept(self) -> None:

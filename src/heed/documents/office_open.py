@@ -50,13 +50,13 @@ _BREAKS = frozenset(
         "a:endParaRPr",
         "w:drawing",
         "w:pict",
-        "s:rPh",
         "s:phoneticPr",
     )
 )
 """What separates two texts, or is not among them."""
 _HYPHEN = "w:noBreakHyphen"
-_DROPPED = frozenset(("w:proofErr", "w:lastRenderedPageBreak"))
+_DROPPED = frozenset(("w:proofErr", "w:lastRenderedPageBreak", "w:rubyPr", "w:rt", "s:rPh"))
+"""What a translated text does not have: `w:rt` and `s:rPh` say how the words of the source are read."""
 _EPHEMERAL = re.compile(r"""\s(?:dirty|err|smtClean|noProof)=(?:"[^"]*"|'[^']*')|\s+(?=/?>)""")
 """Attributes of a run's format that have no effect on its looks."""
 _SPACE = re.compile(r"""\s+xml:space=(?:"[^"]*"|'[^']*')""")
@@ -255,6 +255,8 @@ class _ParagraphReader:
                 self._opaque(token)
             elif name == _HYPHEN:
                 atoms.append(self._hyphen(token, run))
+            elif name == "w:ruby":
+                atoms += self._without_readings()
             else:
                 if not atoms:
                     run.head, space = run.head + space, ""
@@ -262,6 +264,23 @@ class _ParagraphReader:
                 is_text = name in _TEXTS
                 atoms.append(self._text(token, run) if is_text else Atom(kind, space + self._opaque(token), run))
                 space = ""
+
+    def _without_readings(self) -> list[Atom]:
+        """The words below their readings, after the opening tag of both, through the closing tag."""
+        atoms: list[Atom] = []
+        while (token := self._token()).kind != "close":
+            name = self._part.name_of(token)
+            if token.kind != "open":
+                continue
+            if name == "w:rubyBase":
+                atoms += self._without_readings()
+            elif name in _RUNS:
+                atoms += self._run(token)
+            elif name in _DROPPED:
+                self._opaque(token)
+            else:
+                atoms.append(Atom("markup", self._opaque(token)))
+        return atoms
 
     def _text(self, opening: XmlToken, run: Run) -> Atom:
         out, written = "", opening.raw

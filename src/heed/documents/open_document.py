@@ -17,6 +17,8 @@ from heed.documents.xml_tokens import XmlToken
 
 _PAIRS = frozenset(("text:span", "text:a", "text:meta"))
 _BREAKS = frozenset(("text:tab", "text:line-break"))
+_RUBY = frozenset(("text:ruby", "text:ruby-base"))
+"""Words with a reading above them. A translation has neither the reading nor these elements."""
 _DESCRIPTIONS = frozenset(("svg:title", "svg:desc"))
 _COUNT = re.compile(r"""(?<=["'])\d{1,9}(?=["'])""")
 """The number of spaces in the element for several."""
@@ -38,7 +40,7 @@ class OpenDocumentReader(PartReader):
         if self.name_of(opening) in _DESCRIPTIONS:
             self.plain(builder, is_no_description)
             return
-        opened: list[int] = []
+        opened: list[int | None] = []
         is_after_space = True
         for token in self.tokens:
             name = self.name_of(token)
@@ -50,9 +52,14 @@ class OpenDocumentReader(PartReader):
                 if not opened:
                     builder.add_markup(token.raw)
                     return
-                builder.close_tag(token.raw, opened.pop())
+                if (pair := opened.pop()) is not None:
+                    builder.close_tag(token.raw, pair)
             elif token.kind == "open" and name in _PAIRS and not token.is_empty:
                 opened.append(builder.open_tag(token.raw))
+            elif token.kind == "open" and name in _RUBY:
+                opened.append(None)
+            elif token.kind == "open" and name == "text:ruby-text":
+                self.opaque(token)
             elif token.kind == "open" and name in _BREAKS:
                 builder.add_markup(self.opaque(token))
                 is_after_space = True
