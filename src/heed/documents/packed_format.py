@@ -12,6 +12,7 @@ from typing import ClassVar
 
 from heed.core.errors import DataError
 from heed.documents.codes import has_words
+from heed.documents.converters import CONVERTERS
 from heed.documents.file_format import SAMPLE, FileContext, FileFormat
 from heed.documents.messages import escapes_of
 from heed.documents.nested_texts import NestedTexts
@@ -198,6 +199,13 @@ def _kind_of(package: ZipPackage) -> tuple[str, str]:
     return ("an EPUB book", ".epub") if mimetype.startswith("application/epub") else ("", "")
 
 
+def _advice(suffix: str) -> str:
+    """What to do with a document that has another suffix than its own."""
+    if suffix in CONVERTERS:
+        return f", and {suffix} is not supported. {CONVERTERS[suffix]}"
+    return f". Rename it to end in {suffix}"
+
+
 @dataclass(frozen=True)
 class PackedFormat(FileFormat):
     """A format of packed documents."""
@@ -257,9 +265,7 @@ class PackedFormat(FileFormat):
         suffix = PurePosixPath(name.replace("\\", "/")).suffix.lower()
         kind, its_suffix = _kind_of(package)
         if kind and its_suffix != suffix:
-            raise DataError(
-                f"{name}: it is {kind}, although its suffix says otherwise. Rename it to end in {its_suffix}."
-            )
+            raise DataError(f"{name}: it is {kind}, although its suffix says otherwise{_advice(its_suffix)}.")
         if not self._mains(package) and self.root not in package.names:
             raise DataError(f"{name}: a ZIP package, but not a {suffix} document. Check the suffix.")
         return package
