@@ -297,7 +297,7 @@ OPENERS = {
     "heed.cluster.repeats": {
         "np.load": "results in a folder of their own", "np.save": "the same", "atomic_write": "the same",
     },
-    "heed.documents.isolated": {"open": "a fact about the process"},
+    "heed.documents.isolated": {"open": "a fact about the process", "write_text": "the same"},
     "heed.cli.data_corpus": {"atomic_write": "results in a folder of their own", "read_bytes": "the same"},
     "heed.cli.align": {"atomic_write": "a page that the user names"},
     "heed.cli.report": {"atomic_write": "a page that the user names"},
