@@ -28,6 +28,7 @@ from heed.models import build_model
 from heed.models.transformer import TransformerConfig
 from heed.text.normalise import Normaliser
 from heed.text.tokenizers.symbols import Word
+from heed.text.vocabulary import EOS_ID
 
 pytest.importorskip("ctranslate2")
 
@@ -229,6 +230,25 @@ def test_outputs_with_forbidden_tokens_are_left_to_pytorch(tmp_path: Path) -> No
     searched = engine.search(requests, BEAM)
     assert 0 < len(searched) < len(set(requests))
     assert all(letter not in hypothesis.ids for best in searched.values() for hypothesis in best)
+
+
+@pytest.mark.parametrize("beam_size", [2, 4])
+@pytest.mark.parametrize("log_odds", [-30.0, 2.0])
+def test_beams_that_forbidden_tokens_share_are_not_cut_off(log_odds: float, beam_size: int, tmp_path: Path) -> None:
+    model = copy.deepcopy(half_trained("transformer"))
+    with torch.no_grad():
+        model.head.bias[list(NEVER)] = log_odds
+        model.head.bias[EOS_ID] = -3.0
+    vocabularies = WORDS.vocabulary, WORDS.vocabulary
+    write_model(model, vocabularies, 64, tmp_path)
+    engine = CTranslate2Engine(tmp_path, 64, vocabularies, NEVER)
+    oracle = ModelTranslator(model, WORDS, WORDS, Normaliser())
+    options = SearchOptions(beam_size=beam_size, length_penalty=1.5, length_norm="mean", max_tokens=10)
+    requests = [*dict.fromkeys(oracle.requests(LINES, None))]
+    searched, expected = engine.search(requests, options), oracle.search_in_batches(requests, options)
+    cut_off = [request for request in searched if not searched[request][0].finished]
+    assert [searched[request][0].ids for request in cut_off] == [expected[request].ids for request in cut_off]
+    assert (len(cut_off) > 0) == (log_odds < 0)
 
 
 def test_a_model_that_ctranslate2_does_not_have_is_refused() -> None:

@@ -52,6 +52,8 @@ _NEARLY_CERTAIN = -1e-3
 """Where the end has this log-probability, that of all other tokens together is not known exactly."""
 _ROUNDING = 1e-6
 """Difference of two scores that are equal."""
+_SUPPRESSED = 1e-3
+"""Log-probability that a token gains, on average, where forbidden tokens are probable and others take their share."""
 _SMALLEST_PENALTY = 1e-6
 """With a length penalty of 0, CTranslate2 stops before all n-best hypotheses are complete."""
 
@@ -208,8 +210,9 @@ class CTranslate2Engine:
         """The hypotheses of each request, best first and without texts.
 
         A request that PyTorch's search must handle is missing from the result: it has terms; it is too long; a
-        hypothesis contains a token that no output may contain; or the best ones after a prefix are not certain, as in
-        most lists of more than half of the beam, or are longer than the options allow.
+        hypothesis contains a token that no output may contain, or is cut off where such tokens are probable; or the
+        best ones after a prefix are not certain, as in most lists of more than half of the beam, or are longer than the
+        options allow.
         `with_tokens`: compute the log-probability of each token, which takes about as long as greedy search.
         `num_batches`: into how many batches the requests are split, unless they need more (0: one for each worker).
         """
@@ -237,10 +240,10 @@ class CTranslate2Engine:
                 cut_off[request] = [replace(best[0], ids=best[0].ids[: limit - 1], finished=False)]
             elif request not in begun:
                 at_limit.append(request)
-        cut_off |= self._searched_to_limit(at_limit, options, alpha, num_batches)
+        to_limit = self._searched_to_limit(at_limit, options, alpha, num_batches)
         if with_tokens or options.no_repeat:  # whose scores are normalised over the tokens that may follow
-            return self._with_tokens(searched | cut_off, options, penalty, num_batches)
-        return searched | self._with_tokens(cut_off, options, penalty, num_batches)
+            return self._with_tokens(searched | cut_off, options, penalty, num_batches) | to_limit
+        return searched | self._with_tokens(cut_off, options, penalty, num_batches) | to_limit
 
     def _are_forbidden(self, found: Iterable[tuple[list[str], float]]) -> bool:
         """Whether hypotheses contain a token that no output may contain."""
@@ -302,10 +305,14 @@ class CTranslate2Engine:
     def _searched_to_limit(
         self, rows: Sequence[Request], options: SearchOptions, alpha: float, num_batches: int
     ) -> dict[Request, list[Hypothesis]]:
-        """The hypotheses of requests whose beams reach the maximum length: those that ended, then those cut off.
+        """The hypotheses of requests whose beams reach the maximum length, with the log-probabilities of their tokens.
 
-        What ends is found by a search of this length, and what is cut off, which has no end, by one that is shorter by
-        a token. Both return two beams of hypotheses, more than there can be, so CTranslate2 drops none.
+        Those that ended are before those cut off. What ends is found by a search of this length, and what is cut off,
+        which has no end, by one that is shorter by a token. Both return two beams of hypotheses, more than there can
+        be, so CTranslate2 drops none.
+
+        A model that does not learn to end an output may give forbidden tokens a probability, too. So these searches do
+        without them, and a request is missing where that raises the probabilities of the other tokens.
         """
         found: dict[Request, list[Hypothesis]] = {}
         penalty = LengthPenalty(options.length_penalty, options.length_norm)
@@ -315,21 +322,27 @@ class CTranslate2Engine:
                 self._model.translate_batch(
                     [*map(self._source, some)], beam_size=options.width, num_hypotheses=2 * options.width, patience=2,
                     length_penalty=alpha, min_decoding_length=0, max_decoding_length=length, max_input_length=0,
-                    return_scores=True, max_batch_size=batch_size(len(some), num_batches, options),
+                    suppress_sequences=[[piece] for piece in self._never], return_scores=True,
+                    max_batch_size=batch_size(len(some), num_batches, options),
                 )
                 for length in (limit, limit - 1)
             ]  # fmt: skip
             for request, *results in zip(some, *searched, strict=True):
                 to_limit, shorter = ([*zip(each.hypotheses, each.scores, strict=True)] for each in results)
-                if self._are_forbidden(to_limit + shorter):
-                    continue
                 hypotheses = [self._hypothesis(*each, alpha, penalty) for each in to_limit]
                 ended = {each.ids: each for each in hypotheses if len(each.ids) < limit}
-                active = [self._hypothesis(*each, alpha, penalty) for each in shorter]
+                active = [self._hypothesis(*each, alpha, penalty, finished=False) for each in shorter]
                 cut_off = [each for each in active if len(each.ids) == limit - 1 and each.ids not in ended]
-                both = [*ended.values(), *(replace(each, finished=False) for each in cut_off)]
-                found[request] = both[: options.num_searched]
-        return found
+                found[request] = [*ended.values(), *cut_off][: options.num_searched]
+        scored = self._with_tokens(found, options, penalty, num_batches)
+        return {
+            request: best
+            for request, best in scored.items()
+            if all(
+                suppressed.log_prob - hypothesis.log_prob <= _SUPPRESSED * max(1, len(hypothesis.token_log_probs))
+                for suppressed, hypothesis in zip(found[request], best, strict=True)
+            )
+        }
 
     def _with_tokens(
         self,
@@ -375,11 +388,13 @@ class CTranslate2Engine:
     def _target(self, ids: Sequence[int]) -> list[str]:
         return [*map(self._targets.__getitem__, ids)]
 
-    def _hypothesis(self, pieces: Sequence[str], score: float, alpha: float, penalty: LengthPenalty) -> Hypothesis:
-        """From CTranslate2's score, log P(y) / |y|^α."""
-        ids, length = tuple(map(self._ids.__getitem__, pieces)), len(pieces) + 1
+    def _hypothesis(
+        self, pieces: Sequence[str], score: float, alpha: float, penalty: LengthPenalty, finished: bool = True
+    ) -> Hypothesis:
+        """From CTranslate2's score, log P(y) / |y|^α, in which |y| counts the end of a hypothesis that has one."""
+        ids, length = tuple(map(self._ids.__getitem__, pieces)), len(pieces) + finished
         log_prob = score * length**alpha
-        return Hypothesis(ids, log_prob, log_prob / penalty.divisor(length))
+        return Hypothesis(ids, log_prob, log_prob / penalty.divisor(length), finished=finished)
 
 
 @dataclass(frozen=True)
