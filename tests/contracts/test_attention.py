@@ -84,7 +84,7 @@ def test_traced_weights_are_those_of_each_row(name: str) -> None:
 
 @every_attention
 @pytest.mark.parametrize("dropout", [0.0, 0.4])
-@pytest.mark.parametrize(("capacity", "with_gradients"), [(0, True), (0, False), (3, False), (9, False)])
+@pytest.mark.parametrize(("capacity", "with_gradients"), [(0, True), (0, False), (3, False), (9, False), (200, False)])
 def test_with_a_cache_tokens_can_be_read_in_any_pieces(
     name: str, dropout: float, capacity: int, with_gradients: bool
 ) -> None:

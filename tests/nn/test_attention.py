@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from heed.nn.attention import AdditiveAttention, MultiHeadAttention
 from heed.nn.dropout_keys import DropoutKeys
-from heed.nn.scaled_dot_product import attend, attention_weights
+from heed.nn.scaled_dot_product import _MANY_KEYS, attend, attention_weights
 
 D_MODEL, HEADS = 12, 3
 
@@ -110,6 +110,23 @@ def test_in_bfloat16_attention_is_close_to_float32() -> None:
     for rough in (fused, attention(x, attention.project(x))):
         assert rough.dtype == torch.bfloat16
         torch.testing.assert_close(rough.float(), exact, rtol=0.05, atol=0.05)
+
+
+@pytest.mark.parametrize("length", [5, 2100])
+@pytest.mark.parametrize("by_head", [True, False])
+def test_one_query_attends_to_few_and_many_keys(by_head: bool, length: int) -> None:
+    torch.manual_seed(1)
+    query, (keys, values) = torch.randn(4, 2, 1, 16), torch.randn(2, 4, length, 2, 16).transpose(2, 3)
+    if by_head:
+        keys, values = keys.contiguous(), values.contiguous()
+    assert (keys.numel() > _MANY_KEYS) == (length > 5)
+    mask = torch.arange(length) >= torch.tensor([0, 1, 2, length - 1])[:, None, None, None]
+    for seen in (None, mask):
+        weights = (query.double() @ keys.double().transpose(2, 3) / 4).masked_fill(
+            torch.zeros(1, dtype=torch.bool) if seen is None else ~seen, -torch.inf
+        )
+        expected = (weights.softmax(dim=-1) @ values.double()).float()
+        torch.testing.assert_close(attend(query, keys, values, seen), expected, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("length", [8, 64])

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+import torch.nn.functional as F
 from random_models import CONFIGS, READER_CONFIGS, VOCABULARIES, random_documents, random_source, source_for
 from random_models import model_of as model_of_kind
 from torch import nn
@@ -24,7 +25,7 @@ from heed.models.trellisnet import TrellisNetConfig
 from heed.nn.attention import ATTENTION
 from heed.nn.contract import Vocabularies
 from heed.nn.heads import LinearHead
-from heed.nn.packing import MOST_ROWS, PackedHead, PackedLinear, RoundedLinear, can_round, pack
+from heed.nn.packing import MOST_ROWS, PackedHead, PackedLinear, RoundedLinear, can_round, gelu_function_of, pack
 from heed.nn.recurrent import CELLS
 
 pytestmark = [
@@ -159,6 +160,15 @@ def test_only_weights_for_which_it_pays_are_packed() -> None:
     assert isinstance(model.head, PackedHead)
     assert isinstance(model.blocks[0].feed_forward.expand, PackedLinear)
     assert isinstance(model.blocks[0].self_attention.query, nn.Linear)  # small: a plain product is quicker
+
+
+@pytest.mark.parametrize("num_rows", [1, 16])
+def test_gelu_after_a_packed_layer_is_the_approximation_with_tanh(num_rows: int) -> None:
+    torch.manual_seed(1)
+    layer, x = nn.Linear(48, 96).requires_grad_(False), torch.randn(num_rows, 48)
+    expected = F.gelu(layer(x), approximate="tanh")
+    for packed in (layer, PackedLinear(layer.weight, layer.bias)):
+        torch.testing.assert_close(gelu_function_of(packed)(x), expected, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("supported", [True, False])

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 from torch import Tensor
 
 from heed.nn.dropout_keys import DropoutKeys
-from heed.nn.states import CachedState, KeyValueCache, Memory, RowPositions
+from heed.nn.states import FEW_TOKENS, AppendKV, CachedState, KeyValueCache, Memory, RowPositions
 
 
 def memory_of(lengths: list[int], rows_per_source: int = 1) -> Memory:
@@ -31,7 +32,7 @@ def seen(cache: KeyValueCache, length: int) -> list[list[float]]:
 
 def test_a_cache_with_room_is_written_in_place_and_one_without_grows() -> None:
     new = torch.tensor([[[[7.0]]]])
-    for capacity, in_place in ((4, True), (0, False), (2, False)):
+    for capacity, in_place in ((4, True), (FEW_TOKENS + 1, True), (0, False), (2, False)):
         cache = cache_of([[1.0, 2.0]], capacity)
         grown, keys, values = cache.append(2, new, -new)
         assert keys.flatten().tolist() == [1.0, 2.0, 7.0]
@@ -44,14 +45,34 @@ def test_joined_caches_are_aligned_at_the_right() -> None:
     assert seen(joined, 3) == [[1.0, 2.0, 3.0], [0.0, 8.0, 9.0]]
 
 
-def test_selected_caches_are_copies_with_the_same_room() -> None:
-    state = state_of([[1.0, 2.0], [3.0, 4.0]], capacity=9)
+@pytest.mark.parametrize("capacity", [9, FEW_TOKENS + 1])
+def test_selected_caches_are_copies_with_the_same_room(capacity: int) -> None:
+    state = state_of([[1.0, 2.0], [3.0, 4.0]], capacity=capacity)
     [selected] = state.select(torch.tensor([1, 1, 0])).caches
     [before] = state.caches
-    assert selected.keys.shape[2] == 9
+    assert selected.keys.shape[2] == capacity
     selected.append(2, torch.full((3, 1, 1, 1), 5.0), torch.full((3, 1, 1, 1), 6.0))
     assert seen(selected, 3) == [[3.0, 4.0, 5.0], [3.0, 4.0, 5.0], [1.0, 2.0, 5.0]]
     assert seen(before, 2) == [[1.0, 2.0], [3.0, 4.0]]
+
+
+@pytest.mark.parametrize("capacity", [5, FEW_TOKENS + 1])
+def test_a_token_of_each_row_is_appended_at_once(capacity: int) -> None:
+    new = torch.randn(3, 2, 4, 6)
+    cache = KeyValueCache.empty(3, 4, (6, 6), capacity, new)
+    for length in range(3):
+        append_kv = AppendKV(cache, length)
+        assert append_kv.has_room
+        keys, values = append_kv.append_token(new + length)
+        assert keys.shape == values.shape == (3, 4, length + 1, 6)
+        assert keys[:, :, length].equal(new[:, 0] + length)
+        assert values[:, :, 0].equal(new[:, 1])
+    assert not AppendKV(cache, capacity).has_room
+
+
+def test_of_many_tokens_each_heads_keys_follow_each_other() -> None:
+    few, many = (KeyValueCache.empty(3, 4, (6, 6), capacity, torch.zeros(1)) for capacity in (9, FEW_TOKENS + 1))
+    assert [cache.keys.stride(2) for cache in (few, many)] == [2 * 4 * 6, 6]
 
 
 def test_one_new_token_needs_no_mask_if_all_rows_began_together() -> None:

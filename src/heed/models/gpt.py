@@ -29,7 +29,7 @@ from heed.nn.attention import ATTENTION
 from heed.nn.contract import Recorder, Trace, Vocabularies, recorder_of
 from heed.nn.dropout_keys import DropoutKeys, dropout
 from heed.nn.heads import LinearHead
-from heed.nn.packing import function_of
+from heed.nn.packing import function_of, gelu_function_of
 from heed.nn.states import AppendKV, KeyValueCache, RowPositions
 
 
@@ -92,9 +92,9 @@ class GptBlock(nn.Module):
     def make_step(self) -> None:
         """Prepare `step`, if it knows the attention of this block."""
         if can_step(self.attention):
-            expand, contract = function_of(self.expand), function_of(self.contract)
+            expand, contract = gelu_function_of(self.expand), function_of(self.contract)
             self.step = BlockStep(
-                cast(Any, self.attention), None, lambda x: contract(F.gelu(expand(x), approximate="tanh")),
+                cast(Any, self.attention), None, lambda x: contract(expand(x)),
                 [self.attention_norm, self.feed_forward_norm], pre_norm=True,
             )  # fmt: skip
 

@@ -40,6 +40,11 @@ class PackedLinear(nn.Module):
         out: Tensor = torch.ops.mkldnn._linear_pointwise(x, self.weight, self.bias, "none", [], "")
         return out
 
+    def gelu(self, x: Float[Tensor, "... K"]) -> Float[Tensor, "... N"]:
+        """GELU(x Wᵀ + b), by its approximation with tanh."""
+        out: Tensor = torch.ops.mkldnn._linear_pointwise(x, self.weight, self.bias, "gelu", [], "tanh")
+        return out
+
 
 class RoundedLinear(nn.Module):
     """A linear layer with eight-bit weights: integers from -127 to 127 times a bfloat16 scale for each output.
@@ -104,6 +109,14 @@ def function_of(layer: nn.Module) -> Callable[[Tensor], Tensor]:
         return layer.forward
     weight, bias = layer.weight, layer.bias
     return lambda x: F.linear(x, weight, bias)
+
+
+def gelu_function_of(layer: nn.Module) -> Callable[[Tensor], Tensor]:
+    """GELU, by its approximation with tanh, of what a linear layer computes; of a packed one in one call."""
+    if isinstance(layer, PackedLinear):
+        return layer.gelu
+    linear = function_of(layer)
+    return lambda x: F.gelu(linear(x), approximate="tanh")
 
 
 def joint_function_of(*layers: nn.Module) -> Callable[[Tensor], Tensor]:

@@ -24,6 +24,8 @@ BLOCK = 64
 """Number of queries in a block: small enough to skip many pairs, large enough for fast products."""
 _FEW_KEYS, _FEW_QUERIES, _FEW_PAIRS = 50_000, 32, 1500
 """Elements of keys, queries, and pairs of query and key, up to which a way of attending is the faster one."""
+_MANY_KEYS = 250_000
+"""Elements of keys in float32 from which products are faster than the kernel for one query."""
 
 
 def split_heads(x: Float[Tensor, "B T D"], num_heads: int) -> Float[Tensor, "B H T K"]:
@@ -40,7 +42,11 @@ def attention_weights(
     query: Float[Tensor, "B H T K"], keys: Float[Tensor, "B H S K"], mask: Bool[Tensor, "..."] | None
 ) -> Float[Tensor, "B H T S"]:
     """softmax(Q Kᵀ / √K) over the positions that the mask allows."""
-    scores = (query * (1.0 / math.sqrt(query.shape[-1]))) @ keys.transpose(-1, -2)
+    query = query * (1.0 / math.sqrt(query.shape[-1]))
+    if query.shape[2] == 1:  # one query: K qᵀ reads the keys faster
+        scores = (keys @ query.transpose(-1, -2)).transpose(-1, -2)
+    else:
+        scores = query @ keys.transpose(-1, -2)
     if mask is not None:
         scores = scores.masked_fill(~mask, float("-inf"))
     return scores.softmax(dim=-1)
@@ -54,8 +60,13 @@ def attend(
 
     The kernel is slower in bfloat16 on a CPU, except for little work: five times slower for one query and many keys
     (torch 2.13, AVX-512), and its gradient ten times slower. Short sequences are trained fastest in float32: bfloat16
-    products would have many different sizes, and oneDNN generates code for each.
+    products would have many different sizes, and oneDNN generates code for each. In float32 it takes 1.4 times as long
+    for one query and many keys, if those of a head follow each other in memory.
     """
+    if query.shape[2] == 1 and query.dtype == torch.float32 and query.device.type == "cpu":
+        is_by_head = keys.stride(2) == keys.shape[3]
+        if is_by_head and keys.numel() >= _MANY_KEYS and not query.requires_grad:
+            return attention_weights(query, keys, mask) @ values
     if query.dtype == torch.bfloat16 and query.device.type == "cpu":
         if query.requires_grad and query.shape[2] * keys.shape[2] <= _FEW_PAIRS:
             context = F.scaled_dot_product_attention(query.float(), keys.float(), values.float(), attn_mask=mask)

@@ -30,6 +30,8 @@ def attention_mask(real: Bool[Tensor, "B S"]) -> Bool[Tensor, "B 1 1 S"] | None:
     return None if not real.is_cuda and bool(real.all()) else real[:, None, None]
 
 
+FEW_TOKENS = 128
+"""Tokens for which there is room, up to which copying the rows of a cache costs more than reading its keys."""
 KeysValues = tuple[Tensor, Tensor]
 """Keys `[B, H, S, K]` and values `[B, H, S, V]`."""
 
@@ -238,12 +240,15 @@ class KeyValueCache(RowState):
     keys: Float[Tensor, "B H C K"]
     values: Float[Tensor, "B H C K"]
     buffer: Float[Tensor, "B C 2 H K"] | None = None
-    """The memory of both, if they are of one size and have spare capacity: rows and tokens are copied at once."""
+    """The memory of both, if they are of one size and have room for few tokens: rows and tokens are copied at once."""
 
     @staticmethod
     def empty(num_rows: int, num_heads: int, sizes: tuple[int, int], capacity: int, like: Tensor) -> KeyValueCache:
-        """Room for `capacity` tokens (0: it grows by concatenation), whose keys and values have these sizes."""
-        if capacity and sizes[0] == sizes[1]:
+        """Room for `capacity` tokens (0: it grows by concatenation), whose keys and values have these sizes.
+
+        Of many tokens, each head's keys follow each other in memory, and are read faster.
+        """
+        if 0 < capacity <= FEW_TOKENS and sizes[0] == sizes[1]:
             return KeyValueCache._in(like.new_empty(num_rows, capacity, 2, num_heads, sizes[0]))
         keys, values = (like.new_empty((num_rows, num_heads, capacity, size)) for size in sizes)
         return KeyValueCache(keys, values)
@@ -270,9 +275,14 @@ class KeyValueCache(RowState):
         return KeyValueCache(self.keys.index_select(0, rows), self.values.index_select(0, rows))
 
     def select_used(self, rows: Int[Tensor, " R"], length: int) -> KeyValueCache:
-        """A copy of the first `length` columns of the given rows; a buffer keeps its capacity."""
+        """A copy of the first `length` columns of the given rows, with the same capacity."""
         if self.buffer is None:
-            return self.columns(0, length).select(rows)
+            if self.keys.shape[2] == length:
+                return self.select(rows)
+            copies = [of_all.new_empty(len(rows), *of_all.shape[1:]) for of_all in (self.keys, self.values)]
+            for of_all, copy in zip((self.keys, self.values), copies, strict=True):
+                torch.index_select(of_all[:, :, :length], 0, rows, out=copy[:, :, :length])
+            return KeyValueCache(*copies)
         copy = self.buffer.new_empty(len(rows), *self.buffer.shape[1:])
         if length:
             size = length * copy.shape[2:].numel()
@@ -309,12 +319,15 @@ class AppendKV:
     @property
     def has_room(self) -> bool:
         """Whether `append_token` has room for one more token."""
-        return self.cache.buffer is not None and self.length < self.cache.buffer.shape[1]
+        return self.length < self.cache.keys.shape[2]
 
     def append_token(self, keys_values: Float[Tensor, "B 2 H K"]) -> KeysValues:
         """Append the keys and values of one token of each row, and return all of them."""
-        assert self.cache.buffer is not None
-        self.cache.buffer.select(1, self.length).copy_(keys_values)
+        if self.cache.buffer is not None:
+            self.cache.buffer.select(1, self.length).copy_(keys_values)
+        else:
+            self.cache.keys.select(2, self.length).copy_(keys_values.select(1, 0))
+            self.cache.values.select(2, self.length).copy_(keys_values.select(1, 1))
         end = self.length + 1
         return self.cache.keys.narrow(2, 0, end), self.cache.values.narrow(2, 0, end)
 
