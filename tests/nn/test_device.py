@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 import torch
 
+from heed.core.allocator import give_memory_back
 from heed.core.errors import UsageError
 from heed.nn import device
-from heed.nn.device import best_precision, choose_device, give_memory_back, matmul_rates, set_threads
+from heed.nn.device import best_precision, choose_device, matmul_rates, set_threads
 
 CPU = torch.device("cpu")
 

@@ -108,10 +108,12 @@ class Compute:
 
     def open_without_pytorch(self, ability: str, folder: Path, engine: str | None, tag: str | None = None) -> Any:
         """Open a run for this use without PyTorch, whose import takes seconds; None if it must be opened in full."""
+        from heed.core.allocator import keep_freed_memory
         from heed.tasks import open_without_pytorch
 
         if self.device != "cpu":
             return None
+        keep_freed_memory()
         return open_without_pytorch(ability, folder, tag, self.precision, engine or "auto", self.threads)
 
     def open_run(self, folder: Path, **combined: Any) -> Predictor:

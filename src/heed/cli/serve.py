@@ -70,7 +70,7 @@ def serve(*, runs: Runs, server: ServerFlags, limits: LimitFlags, compute: Compu
       curl localhost:8000/translate -d q="Two dogs." -d source=en -d target=fr
     """
     signal.signal(signal.SIGUSR1, signal.SIG_IGN)  # until the models are served, which it would change
-    from heed.nn.device import share_one_heap
+    from heed.core.allocator import share_one_heap
 
     try:
         from heed.serve.app import make_app

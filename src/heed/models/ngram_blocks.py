@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from heed.nn.device import give_memory_back
+from heed.core.allocator import give_memory_back
 from heed.nn.incidence import Features, Incidence, occurrences
 from heed.statistical.ngram_table import NgramNames, SparseRows
 from heed.statistical.text_ngrams import Counted, Hashes, NgramOrders, Ngrams, Occurrences, ngrams_of

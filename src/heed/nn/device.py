@@ -1,11 +1,9 @@
-"""Choice of device, threads and precision, and settings of the memory allocator."""
+"""Choice of device, threads and precision."""
 
 from __future__ import annotations
 
-import ctypes
 import math
 import re
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -13,12 +11,11 @@ from contextlib import contextmanager
 import torch
 
 from heed.core import environment
+from heed.core.allocator import keep_freed_memory
 from heed.core.errors import UsageError
 
 KERNELS_KEPT = 128
 """Number of compiled kernels that oneDNN keeps: the shapes of a few updates of one model."""
-
-_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8
 
 
 def choose_device(name: str) -> torch.device:
@@ -59,15 +56,12 @@ def _use_gpu(device: torch.device) -> None:
 def set_threads(threads: int) -> None:
     """Set the number of CPU threads and configure the memory allocator; call it before the first matrix product.
 
-    By default the C library returns every large block to the system and faults it in again, which can cost more than
-    the arithmetic on it. And oneDNN keeps a compiled kernel for each shape of a bfloat16 product, up to thousands of
-    them: batches of ever new shapes then take gigabytes.
+    By default oneDNN keeps a compiled kernel for each shape of a bfloat16 product, up to thousands of them: batches of
+    ever new shapes then take gigabytes.
     """
     torch.set_num_threads(threads)
     environment.limit_kernel_caches(KERNELS_KEPT)
-    if library := _c_library():
-        library.mallopt(_M_MMAP_THRESHOLD, 1 << 30)
-        library.mallopt(_M_TRIM_THRESHOLD, (1 << 31) - 1)
+    keep_freed_memory()
 
 
 @contextmanager
@@ -109,32 +103,6 @@ def faster_threads(model: torch.nn.Module, available: int, rows: int = 32, secon
             features @ weight.T
             fastest[threads] = min(fastest[threads], time.perf_counter() - begin)
     return available if fastest[1] > max(SHORT, CLEARLY_FASTER * fastest[available]) else 1
-
-
-def share_one_heap() -> None:
-    """Make threads that start from now on share one heap, so that each can use memory that another has freed.
-
-    By default each of about the first sixteen threads has its own heap, and a server has many threads.
-    """
-    if library := _c_library():
-        library.mallopt(_M_ARENA_MAX, 1)
-
-
-def give_memory_back() -> None:
-    """Return freed memory to the system, between stages of work that need much memory."""
-    if library := _c_library():
-        library.malloc_trim(0)
-
-
-def _c_library() -> ctypes.CDLL | None:
-    """The GNU C library; None if the system uses another one."""
-    if sys.platform != "linux":
-        return None
-    try:
-        library = ctypes.CDLL(None)
-        return library if library.mallopt and library.malloc_trim else None
-    except (OSError, AttributeError):
-        return None
 
 
 def arithmetic(device: torch.device) -> dict[str, str]:

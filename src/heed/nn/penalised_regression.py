@@ -16,7 +16,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from heed.nn.device import give_memory_back
+from heed.core.allocator import give_memory_back
 from heed.nn.incidence import Features
 from heed.nn.links import Link
 

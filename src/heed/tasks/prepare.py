@@ -15,6 +15,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
+from heed.core.allocator import give_memory_back
 from heed.core.errors import DataError
 from heed.core.own_files import own_folder
 from heed.core.progress import message
@@ -144,8 +145,6 @@ def train_tokenizers(
     in memory. Subwords of a large corpus are learned from a sample (`MAX_SUBWORD_ROWS`); words and characters are
     counted in the whole corpus.
     """
-    from heed.nn.device import give_memory_back  # imports PyTorch, which reading prepared data does without
-
     samples = config.kind in ("bpe", "unigram", "sentencepiece", "wordpiece") and num_rows > MAX_SUBWORD_ROWS
     if samples:
         sample = f"a sample of {MAX_SUBWORD_ROWS:,} of the {num_rows:,} rows, which is enough"

@@ -16,8 +16,8 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from heed.core.allocator import give_memory_back
 from heed.core.errors import HeedError
-from heed.nn.device import give_memory_back
 from heed.serve.engine.engine_queue import EngineQueue
 from heed.serve.engine.scheduler import Scheduler, Ticket
 from heed.serve.errors import ApiError

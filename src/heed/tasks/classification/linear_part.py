@@ -9,12 +9,12 @@ from typing import Any
 
 from torch import Tensor
 
+from heed.core.allocator import give_memory_back
 from heed.core.progress import message
 from heed.core.run_files import RunFiles
 from heed.data.validation import read_valid
 from heed.models.linear import LinearConfig, LinearNgrams
 from heed.nn.contract import Vocabularies
-from heed.nn.device import give_memory_back
 from heed.nn.weight_file import read_weights, save_weights
 from heed.tasks.classification.labels import Labels
 from heed.tasks.classification.prepare import examples

@@ -1,0 +1,31 @@
+"""Settings of the C library's memory allocator."""
+
+from __future__ import annotations
+
+import platform
+import subprocess
+import sys
+
+import pytest
+
+COUNT = """
+import resource
+from heed.core.allocator import keep_freed_memory
+if {kept}:
+    keep_freed_memory()
+before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+for _ in range(10):
+    block = bytearray(b"a") * (40 << 20)
+    del block
+print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only the GNU C library has these settings")
+def test_large_blocks_that_are_freed_are_kept_for_the_next_ones() -> None:
+    """Each block of 40 MB is faulted in again unless freed memory is kept."""
+    faults = {}
+    for kept in (False, True):
+        words = [sys.executable, "-c", COUNT.format(kept=kept)]
+        faults[kept] = int(subprocess.run(words, capture_output=True, text=True, check=True).stdout)
+    assert faults[True] < faults[False] / 4
