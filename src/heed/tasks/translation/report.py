@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+import torch
+
 from heed.core.progress import message
 from heed.data.validation import read_valid
 from heed.decoding.hypothesis import Hypothesis
@@ -23,7 +25,8 @@ def analyse(run: Run, quiet: bool) -> dict[str, Any]:
     test, run = HeldOut(("source", "target"), read_valid(run.folder)), run.predictor.of_validation()
     options, tokenised = run.recipe.decoding, run.recipe.data.tokenised
     message(f"report: translating {len(test.rows):,} validation lines (beam {options.beam_size})", quiet)
-    hypotheses = run.predictor.translator.translate(test.sources, options)
+    run.num_workers = torch.get_num_threads()  # no more than the training
+    hypotheses = run.predictor.line_translator(with_tokens=False).translate(test.sources, options)
     outputs = [hypothesis.text for hypothesis in hypotheses]
     language = run.predictor.languages[1] or None
     [evaluation] = evaluate_outputs(test, [System("", outputs, run, options)], language, tokenised=tokenised)
