@@ -70,6 +70,26 @@ def test_texts_that_take_long_to_compare_are_fewer(monkeypatch: pytest.MonkeyPat
         assert list(index.find([1] * 5)) == found
 
 
+@pytest.mark.parametrize(
+    ("first", "found", "most_asked"),
+    [(0, [0, 1, 2, 3], 4), (51, [51, 52, 53, 54], 59), (58, [58], 59), (59, [], 59)],
+)
+def test_sentences_that_cannot_be_used_hide_none_that_can(
+    first: int, found: list[int], most_asked: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many are more related to the query; each is asked about once, and only until there are enough."""
+    monkeypatch.setattr(related, "NUM_CANDIDATES", 4)
+    index = RelatedSentences([[1, 2, 3]] * 50 + [[1, 2, 3, 4 + n] for n in range(9)] + [[8]])
+    asked: list[int] = []
+
+    def usable(some: Sequence[int]) -> list[int]:
+        asked.extend(some)
+        return [n for n in some if n >= first]
+
+    assert list(index.find([1, 2, 3], 4, usable)) == found
+    assert len(asked) == len(set(asked)) <= most_asked
+
+
 @pytest.mark.parametrize("query", [[], [99], [9]])
 def test_a_query_that_shares_nothing_finds_nothing(query: list[int]) -> None:
     assert RelatedSentences([[1, 2], [3], []]).find(query, 5) == {}

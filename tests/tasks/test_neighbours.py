@@ -143,6 +143,19 @@ def test_what_people_add_approve_and_reject_counts_from_the_next_search_on(memor
     assert found("a b c") == ids("https://b.example", "b d")
 
 
+def test_rejected_translations_hide_none_that_are_less_related(memory: TranslationMemory) -> None:
+    guide = Guide(ModelTranslator(model_of("transformer"), WORDS, WORDS, Normaliser()), memory)
+    memory.add([("a b c", "b a " + "c " * n, "") for n in range(70)], "rejected")
+    memory.add([("a b d", "b d", "")], "approved")
+    [store] = guide.stores([key("a b c")])
+    assert store.values.tolist() == [*WORDS.encode(["b d"])[0], EOS]
+
+
+def test_a_source_with_many_translations_is_compared_with_those_of_others(related: RelatedPairs) -> None:
+    related.add(related.encoded([("a b c", "b a " + "c " * n) for n in range(1, 70)]))
+    assert related.looked_up(related.pairs[:1]).evidence.tolist() == [[pytest.approx(2 / 3), 0]] * 3
+
+
 def test_suggestions_of_known_translations_hide_nothing_and_take_no_room(memory: TranslationMemory) -> None:
     guide = Guide(ModelTranslator(model_of("transformer"), WORDS, WORDS, Normaliser()), memory)
     for _ in range(40):

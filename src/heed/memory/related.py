@@ -9,7 +9,7 @@ What is found does not depend on the parts.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from difflib import SequenceMatcher
 from itertools import chain
 
@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 
 NUM_CANDIDATES = 64
 """Best sentences by BM25, which are then ordered by their tokens in common with the query."""
+MOST_ASKED = 4096
+"""Sentences of which it is asked at a time whether they can be used."""
 MAX_EQUAL = 1 << 20
 """Pairs of equal tokens, one of the query and one of a candidate, of all candidates: a comparison takes as long as it
 has of these, and 64 long texts that repeat one word would take a minute."""
@@ -25,6 +27,8 @@ K1 = 1.2
 """Saturation of repeated tokens."""
 B = 0.75
 """Normalisation by length."""
+Usable = Callable[[Sequence[int]], Sequence[int]]
+"""Those of some sentences, given by their numbers, that may be used, in their order."""
 
 
 class _Part:
@@ -70,18 +74,16 @@ class RelatedSentences:
             first = parts.pop().first
         self._parts = (*parts, _Part(self.sentences[first:], first))
 
-    def find(self, query: Sequence[int], number: int = NUM_CANDIDATES) -> dict[int, float]:
-        """The sentences most related to a query, the most similar first, with their similarity from 0 to 1.
+    def find(self, query: Sequence[int], number: int = NUM_CANDIDATES, usable: Usable = list) -> dict[int, float]:
+        """The usable sentences most related to a query, the most similar first, with their similarity from 0 to 1.
 
         That is twice the tokens in common, in order, divided by those of both. There are fewer sentences if fewer share
         a token with the query.
         """
         scores = _bm25(query, self._parts)
-        most = min(NUM_CANDIDATES, int((scores > 0).sum()))
-        best = np.argpartition(-scores, most - 1)[:most] if most else np.empty(0, np.int64)
         similarity = {
             i: SequenceMatcher(None, query, self.sentences[i], autojunk=False).ratio()
-            for i in self._comparable(query, sorted(best.tolist(), key=lambda i: (-scores[i], i)))
+            for i in self._comparable(query, _candidates(scores, usable))
         }
         nearest = sorted(similarity, key=lambda i: (-similarity[i], -scores[i], i))[:number]
         return {i: similarity[i] for i in nearest}
@@ -94,6 +96,17 @@ class RelatedSentences:
             if number and num_equal > MAX_EQUAL:
                 return
             yield i
+
+
+def _candidates(scores: NDArray[np.float64], usable: Usable) -> list[int]:
+    """The usable sentences with the best scores, the best first."""
+    left, found, size = scores.copy(), list[int](), NUM_CANDIDATES
+    while len(found) < NUM_CANDIDATES and (most := min(size, int((left > 0).sum()))):
+        best = np.argpartition(-left, most - 1)[:most]
+        found += usable(sorted(best.tolist(), key=lambda i: (-scores[i], i)))
+        left[best] = 0
+        size = min(2 * size, MOST_ASKED)
+    return found[:NUM_CANDIDATES]
 
 
 def _bm25(query: Sequence[int], parts: Sequence[_Part]) -> NDArray[np.float64]:

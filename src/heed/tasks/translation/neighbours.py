@@ -11,7 +11,7 @@ People may add to the memory, approve and reject while it is used; what they do 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from functools import lru_cache
 from pathlib import Path
 from threading import Lock
@@ -27,7 +27,7 @@ from heed.inference.output_checks import Guard
 from heed.inference.sentences import MAX_CHARACTERS
 from heed.inference.translator import ModelTranslator
 from heed.memory.domain import Domain
-from heed.memory.related import RelatedSentences
+from heed.memory.related import RelatedSentences, Usable
 from heed.memory.review import is_usable
 from heed.memory.store import TranslationMemory, Unit, memory_of
 from heed.models.nearest_neighbours import (
@@ -52,8 +52,6 @@ VALIDATION_WEIGHT = 4
 _GUARD = Guard()
 _UNUSED = Interpolation(0.0, 1.0, 1.0, 0.0, 0.0)
 T = TypeVar("T")
-Usable = Callable[[Sequence[int]], Sequence[int]]
-"""Those of some pairs that may be used, in their order."""
 
 
 def open_memory(path: Path, languages: tuple[str, str]) -> TranslationMemory:
@@ -198,9 +196,11 @@ class RelatedPairs:
 
     def _related(self, source: tuple[int, ...], usable: Usable, is_known: bool) -> dict[int, float]:
         """The usable pairs that are most related to a source, and not its own if it is known, with their similarity."""
-        found = self._index.find(self._without_tag(source))
-        others = [n for n in found if not is_known or self.pairs[n].source != source]
-        return {n: found[n] for n in usable(others)[:NUM_RELATED]}
+
+        def usable_others(pairs: Sequence[int]) -> Sequence[int]:
+            return usable([n for n in pairs if not is_known or self.pairs[n].source != source])
+
+        return self._index.find(self._without_tag(source), NUM_RELATED, usable_others)
 
     def _stores(self, sources: Sequence[tuple[int, ...]], usable: Usable, are_known: bool = False) -> list[Store]:
         """The stores of sources. A pair is read once, and again when it has been forgotten.
