@@ -28,7 +28,7 @@ from heed.nn.dropout_keys import DropoutKeys
 from heed.run import Run
 from heed.tasks.captioning.batches import caption_batch, caption_loss, joined, split
 from heed.tasks.captioning.data import CaptionTable
-from heed.tasks.captioning.evaluate import evaluate_captions
+from heed.tasks.captioning.evaluate import evaluate_captions, read_test
 
 SCENES = 100
 
@@ -131,11 +131,61 @@ def test_tables_of_other_formats_and_columns_are_read(tmp_path: Path) -> None:
         CaptionTable.read(tmp_path / "a.csv", ("", "text", ""))
 
 
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.jsonl", '{"image": "a.png", "captions": ["A dog, running.", " ", null, "A dog."], "ids": [1, 2]}\n'
+                    '{"image": "b.png", "captions": "A cat."}\n{"image": "a.png", "captions": ["One dog."]}\n'
+                    '{"image": "c.png", "captions": []}\n{"image": "d.png", "captions": null}\n'),
+        ("a.csv", 'image,caption\na.png,"[""A dog, running."", ""A dog.""]"\nb.png,A cat.\na.png,One dog.\n'),
+    ],
+)  # fmt: skip
+def test_a_list_of_captions_counts_as_a_row_for_each(tmp_path: Path, name: str, content: str) -> None:
+    (tmp_path / name).write_text(content)
+    captions = {each.image: each.captions for each in CaptionTable.read(tmp_path / name).all}
+    assert captions == {"a.png": ("A dog, running.", "A dog.", "One dog."), "b.png": ("A cat.",)}
+
+
+def test_a_caption_in_brackets_that_is_no_list_is_text(tmp_path: Path) -> None:
+    (tmp_path / "a.tsv").write_text('image\tcaption\na\t["Stop" it says]\nb\t[a dog]\n')
+    table = CaptionTable.read(tmp_path / "a.tsv")
+    assert [each.captions for each in table.all] == [('["Stop" it says]',), ("[a dog]",)]
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ('"image": "b", "caption": {"raw": "y"}', "the column 'caption' is an object; it must be text."),
+        ('"image": "b", "caption": ["y", {"raw": "y"}]', "the column 'caption' is a list with an object; it must be"),
+        ('"image": 7, "caption": "y"', "the column 'image' is a number; it must be text."),
+    ],
+)
+def test_a_field_that_is_no_text_is_refused_with_its_line(tmp_path: Path, row: str, message: str) -> None:
+    (tmp_path / "a.jsonl").write_text('{"image": "a", "caption": "x"}\n{' + row + "}\n")
+    with pytest.raises(DataError, match=f"a.jsonl:2: {message}"):
+        CaptionTable.read(tmp_path / "a.jsonl")
+
+
 def test_parts_of_some_rows_only_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_text('{"image": "a", "caption": "x", "split": null}\n{"image": "b", "caption": "y", "split": "test"}\n')
     with pytest.raises(DataError, match=r"a.jsonl:2: the row has a part, in the column 'split', and the rows above"):
         CaptionTable.read(path)
+
+
+def test_lists_of_captions_are_trained_on_and_scored_like_rows(tmp_path: Path, data: Path, run: Path) -> None:
+    rows = [{"image": name, "captions": list(captions)} for name, _, captions in scenes(SCENES)]
+    (tmp_path / "lists.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    keys = {**keys_of(data), "data.captions": str(tmp_path / "lists.jsonl"), "training.max_steps": 1}
+    heed.train(keys, tmp_path / "run", quiet=True)
+    stores = [TokenStore.open(folder / "data" / "train") for folder in (run, tmp_path / "run")]
+    of_run, of_lists = ([store.row("tgt", row).tolist() for row in range(len(store))] for store in stores)
+    assert of_lists == of_run
+    tests = [
+        read_test(path, data / "images.tar", ("", "", ""), quiet=True)
+        for path in (data / "captions.tsv", tmp_path / "lists.jsonl")
+    ]
+    assert tests[0].captioned == tests[1].captioned
 
 
 # Training

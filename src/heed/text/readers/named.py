@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from heed.core.errors import DataError, UsageError
 from heed.text.archives import shown_name
@@ -14,8 +15,8 @@ from heed.text.readers.lines import Errors
 from heed.text.readers.records import jsonl_records
 from heed.text.readers.tables import table_rows
 
-NamedRow = tuple[int, Mapping[str, str]]
-"""The number of the line that a row starts on, and its fields by the name of their column."""
+NamedRow = tuple[int, Mapping[str, Any]]
+"""The number of the line that a row starts on, and its fields by the name of their column: texts, except in JSON."""
 
 
 def read_named(path: str | Path, errors: Errors = "strict") -> Iterator[NamedRow]:
@@ -25,8 +26,7 @@ def read_named(path: str | Path, errors: Errors = "strict") -> Iterator[NamedRow
     """
     format = format_of(Path(path))
     if format == "jsonl":
-        for number, record in jsonl_records(path, errors):
-            yield number, {name: value for name, value in record.items() if isinstance(value, str)}
+        yield from jsonl_records(path, errors)
         return
     if format not in ("tsv", "csv"):
         raise UsageError(f"{path}: give a table with named columns, a .tsv, .csv or .jsonl file.")
