@@ -105,6 +105,7 @@ def test_captions_of_a_row_are_joined_and_split_again() -> None:
             "image\tsplit\tcaption\na.png\ttrain\tx\na.png\ttest\ty\n", DataError,
             "x.tsv:3: the image 'a.png' is in 'train' above and in 'test' here; all captions of an image must be in",
         ),
+        ("image\tcaption\tcaption\na.png\tx\ty\n", DataError, "x.tsv:1: 2 columns are called 'caption'. Give each a"),
         ("image\tsplit\tcaption\na.png\tnew\tx\n", DataError, "x.tsv:2: the part is 'new'; it must be train, dev or"),
     ],
 )  # fmt: skip
@@ -144,6 +145,13 @@ def test_a_list_of_captions_counts_as_a_row_for_each(tmp_path: Path, name: str, 
     (tmp_path / name).write_text(content)
     captions = {each.image: each.captions for each in CaptionTable.read(tmp_path / name).all}
     assert captions == {"a.png": ("A dog, running.", "A dog.", "One dog."), "b.png": ("A cat.",)}
+
+
+def test_columns_without_a_name_are_no_parts(tmp_path: Path) -> None:
+    """Other programs write the numbers of the rows into such a column."""
+    (tmp_path / "a.csv").write_text(",image,caption,\n0,a.png,A dog.,0\n1,b.png,A cat.,1\n")
+    table = CaptionTable.read(tmp_path / "a.csv")
+    assert {part: len(images) for part, images in table.parts.items()} == {"train": 2}
 
 
 def test_a_caption_in_brackets_that_is_no_list_is_text(tmp_path: Path) -> None:

@@ -136,7 +136,8 @@ def _cells(path: Path, columns: tuple[str, str, str], errors: Errors) -> Iterato
     for number, row in read_named(path, errors):
         chosen = chosen or _columns(row, columns, name)
         place = f"{name}:{number}"
-        image, split = (_text(row.get(column), column, place).strip() for column in (chosen[0], chosen[2]))
+        image = _text(row.get(chosen[0]), chosen[0], place).strip()
+        split = _text(row.get(chosen[2]), chosen[2], place).strip() if chosen[2] else ""
         if not chosen[2] and (column := next((each for each in _texts_of(row) if _is_split(each)), "")):
             raise DataError(
                 f"{place}: the row has a part, in the column {column!r}, and the rows above have none. Give each row "

@@ -22,7 +22,8 @@ NamedRow = tuple[int, Mapping[str, Any]]
 def read_named(path: str | Path, errors: Errors = "strict") -> Iterator[NamedRow]:
     """The rows of a table whose first row has the names of the columns, or of a file of JSON objects.
 
-    Raises UsageError for a file of another format; MissingInputError and DataError as `read_pairs`.
+    Raises UsageError for a file of another format; DataError for two columns of one name; MissingInputError and
+    DataError as `read_pairs`.
     """
     format = format_of(Path(path))
     if format == "jsonl":
@@ -31,7 +32,13 @@ def read_named(path: str | Path, errors: Errors = "strict") -> Iterator[NamedRow
     if format not in ("tsv", "csv"):
         raise UsageError(f"{path}: give a table with named columns, a .tsv, .csv or .jsonl file.")
     rows, separator = table_rows(CorpusFiles(pairs=path), errors, Counter())
-    names = [name.strip() for name in next(rows, (0, list[str]()))[1]]
+    first, headings = next(rows, (1, list[str]()))
+    names = [name.strip() for name in headings]
+    if repeated := next((name for name in names if name and names.count(name) > 1), ""):
+        raise DataError(
+            f"{shown_name(path)}:{first}: {names.count(repeated)} columns are called {repeated!r}. Give each a name of "
+            "its own."
+        )
     for number, fields in rows:
         if len(fields) < len(names):
             raise DataError(
