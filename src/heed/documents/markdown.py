@@ -2,7 +2,7 @@
 
 | part | what happens to it |
 | --- | --- |
-| emphasis, links, images, inline HTML, footnote marks | inline tags, which move with their words; addresses stay |
+| emphasis, `~struck words~`, links, images, inline HTML, footnote marks | inline tags, which move; addresses stay |
 | `==marks==`, formulas (`$x$`, `\\(x\\)`), `:emoji:`, attributes (`{.class}`), tags of templates | inline tags, too |
 | `[[wiki links]]`, subscripts with their word (`H~2~O`), superscripts (`^2^`) | inline tags, too |
 | code (spans, fenced, indented), HTML blocks, front matter, definitions of links, references such as `[name]` | stay |
@@ -51,10 +51,11 @@ _FORMULA = re.compile(
 )
 """Between single dollars, it has no space inside of them and no digit behind, as in pandoc: not in "$5 or $6"."""
 _SCRIPT = (
-    r"(?:(?<![\w~])[A-Z][A-Za-z0-9]{0,3})?(?<![~\\])~(?![~\s])[^~\s\0]{1,20}~(?!~)(?:[A-Za-z0-9]{1,4}(?![\w~]))?"
+    r"(?:(?<![\w~])[A-Z][A-Za-z0-9]{0,3})?(?:(?<=[^\W_])|(?<=[)\]}>$])|(?<=[\w)][*_`]))"
+    r"~(?![~\s])[^~\s\0]{1,20}~(?!~)(?:[A-Za-z0-9]{1,4}(?![\w~]))?"
     r"|(?<![\^\[\\])\^(?!\^)[^\^\s\[\]\0]{1,20}\^(?!\^)"
 )
-"""A formula of chemistry, or what is raised or lowered, as pandoc has it."""
+"""A formula of chemistry, or what is raised or lowered, as pandoc has it. A word with none before it is struck."""
 _TOKEN = re.compile(
     rf"(?P<formula>{_FORMULA.pattern})|(?P<escaped>{_ESCAPED.pattern})"
     r"|(?P<hard>(?: {2,}|\\)\n)|(?P<soft>[ \t]?\n)|(?P<code>`+)"
@@ -62,10 +63,12 @@ _TOKEN = re.compile(
     r"|(?P<comment><!--(?:(?!-->)[^\0]){0,2000}-->)|(?P<tag></?[A-Za-z][\w-]{0,40}(?:\s[^<>]{0,2000})?/?>)"
     rf"|(?P<wiki>!?\[\[[^\[\]\0\n]{{1,200}}\]\])|(?P<script>{_SCRIPT})"
     r"|(?P<note>\[\^[^\]\s]{1,200}\])|(?P<image>!\[)|(?P<bracket>\[)|(?P<end>\])"
-    r"|(?P<marks>\*+|_+|~~|==)|(?P<emoji>(?<![\w:]):(?:[+-]1|[\w+-]{0,40}[A-Za-z][\w+-]{0,40}):(?![\w:]))"
+    r"|(?P<marks>\*+|_+|~~?|==)|(?P<emoji>(?<![\w:]):(?:[+-]1|[\w+-]{0,40}[A-Za-z][\w+-]{0,40}):(?![\w:]))"
     rf"|(?P<template>{BRACES}|{COMMENTS})|(?P<attributes>{ATTRIBUTES})"
 )
-_MARKED = re.compile(r"==[^\s=](?:[^\0]{0,500}?[^\s=])??==(?!=)")
+_MARKED = re.compile(
+    r"(?<!=)==[^\s=](?:[^\0]{0,500}?[^\s=])??==(?!=)|(?<![\w~])~[^\s~](?:[^~\0]{0,500}[^\s~])?~(?![\w~])"
+)
 _ATTRIBUTES = re.compile(ATTRIBUTES)
 _ADDRESS = re.compile(
     r"\(\s{0,99}(?:<[^<>\n]{0,2000}>|[^\s()<>]{0,2000}(?:\([^\s()]{0,2000}\)[^\s()]{0,2000}){0,9})"
@@ -285,7 +288,7 @@ class _Inline:
         is_inside = match[0][0] == "_" and before.isalnum() and after.isalnum()
         if is_inside or not (before.strip() or after.strip()):
             return 0
-        if match[0] == "==" and not closes and (before == "=" or not _MARKED.match(self._text, match.start())):
+        if match[0] in ("==", "~") and not closes and not _MARKED.match(self._text, match.start()):
             return 0
         return self._with_attributes(match.end()) if closes else match.end()
 
