@@ -97,6 +97,13 @@ def test_a_paragraph_stays_one_whatever_it_begins_with(output: str, written: str
     assert translated("a.md", text, lambda text: output).decode() == expected
 
 
+@pytest.mark.parametrize("mark", ["\\\n", "  \n", "  \n> "])
+def test_a_line_after_a_hard_break_begins_no_block(mark: str) -> None:
+    text = f"> A dog{mark}– a cat{mark}-- a bird\n"
+    done = translated("a.md", text, lambda text: text.replace("–", "-").replace("A dog", "1. A dog")).decode()
+    assert done == f"> 1\\. A dog{mark}\\- a cat{mark}-- a bird\n"
+
+
 def test_tags_of_line_breaks_separate_texts() -> None:
     text = "One line<br>**two\nlines<br/>three** lines\n\n| a<br />b | <ul><li>c</li><li>d</li></ul> |\n|---|---|\n"
     assert given("a.md", text) == ["One line", "two lines", "three lines", "a", "b", "c", "d"]

@@ -177,7 +177,8 @@ def _written(output: str, block: _Block, text: str) -> str:
     begins = {text[begin:end].partition(" ")[0] for begin, end in block.places}
     out = ""
     for sign, line in _broken(output):
-        if not (sign or block.end or _BLOCK_START.match(block.text)):
+        is_new = sign == "\n" and line.partition(" ")[0] not in begins
+        if is_new or not (sign or block.end or _BLOCK_START.match(block.text)):
             line = _BLOCK_START.sub(lambda start: f"{start[1]}\\" if start[1] else f"\\{start[0]}", line)
         gap = next(between, " ") if sign else ""
         if sign == BREAK and _LINE_START.match(line) and line.partition(" ")[0] not in begins:
