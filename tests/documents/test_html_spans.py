@@ -15,7 +15,7 @@ from heed.documents.html_language import SourceLanguage
 from heed.documents.html_spans import parse, spoken_text
 from heed.documents.html_tokens import html_tokens
 from heed.documents.spans import Span, write_span
-from heed.text.sentences import split_paragraph
+from heed.text.sentences import Piece, split_paragraph
 
 
 def unchanged(text: str) -> str:
@@ -265,3 +265,23 @@ def test_twice_as_many_nested_elements_take_twice_as_many_steps() -> None:
 def test_long_markup_takes_linear_time(repeated: str, tail: str) -> None:
     """A step of C may be quadratic, too."""
     require_linear_time(parse, lambda times: repeated * times + tail)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("<a>One<br><b>a dog</b></a> runs", "<a>One<br>runs <b>dog a</b></a>"),
+        ("<a>One<br><b>a dog</b> runs</a> <i>now</i> to us", "<a>One<br>us to <i>now</i> runs <b>dog a</b></a>"),
+        ("<b>One<br></b> a <i>big dog</i> runs", "<b>One<br></b> runs <i>dog big</i> a"),
+        ("<b>One<br>a <i>dog<br>to</b> us", "<b>One<br><i>dog a<br>us to</b>"),
+    ],
+)
+def test_an_element_may_end_in_a_line_after_the_one_that_it_begins_in(text: str, expected: str) -> None:
+    """Here the words of each line are exchanged."""
+
+    def exchanged(span: Span) -> str:
+        words = span.plain.split()
+        links = [(number, len(words) - 1 - number) for number in range(len(words))]
+        return write_span(span, [Piece(span.plain, True)], [" ".join(reversed(words))], [links])
+
+    assert "".join(part if isinstance(part, str) else exchanged(part) for part in parse(text)) == expected

@@ -108,6 +108,8 @@ class _Reader:
             token = replace(token, text=self._written(token))
         if not is_single and (token.tag in _KEPT or is_kept):
             self._keep(token)
+        elif token.tag == "br":  # elements may go on behind it
+            self._parts.add_markup(token.text)
         elif token.tag not in _INLINE:
             self._markup(token.text)
         elif is_single:
@@ -120,7 +122,11 @@ class _Reader:
         if token.tag not in _INLINE:
             self._markup(token.text)
         elif self._open and self._open[-1][0] == token.tag:
-            self._parts.close_tag(token.text, self._open.pop()[1])
+            pair = self._open.pop()[1]
+            if self._parts.is_inside:
+                self._parts.close_tag(token.text, pair)
+            else:  # behind a line break
+                self._parts.add_markup(token.text)
         else:
             self._parts.single_tag(token.text)
 
