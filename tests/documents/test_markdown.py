@@ -122,8 +122,10 @@ def test_marks_that_a_model_makes_up_are_text() -> None:
         ("**a** and *b **c** d* __e__ ~~f~~\n", ["a and b c d e f"]),
         ("2 * 3 * 4, **open, snake_case_name, *[\n", ["2 * 3 * 4, open, snake_case_name, "]),
         ("``a ` b`` c ` d\n", [" c ` d"]),
+        ("A http://x.org/a_(b)/$c$_d, **http://x.org/a_b** or _http://x.org/a_\n",
+         ["A http://x.org/a_(b)/$c$_d, http://x.org/a_b or http://x.org/a"]),
     ],
-)
+)  # fmt: skip
 def test_the_model_gets_words(text: str, expected: list[str]) -> None:
     assert [" ".join(line.split()) for line in given("a.md", text)] == [" ".join(line.split()) for line in expected]
 
@@ -243,6 +245,7 @@ def test_a_title_cannot_end_before_its_quote() -> None:
 
 
 NASTY = ("$$\na\n", "\\[\na\n", "$a ", "\\(a ", "==a ", "{{a ", ":a ", "!!! a\n    ", ": a\n", "~a ", "~a~")
+NASTY += ("http://_", "http://a_(")
 
 
 @pytest.mark.parametrize("repeated", NASTY)

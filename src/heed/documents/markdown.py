@@ -56,8 +56,11 @@ _SCRIPT = (
     r"|(?<![\^\[\\])\^(?!\^)[^\^\s\[\]\0]{1,20}\^(?!\^)"
 )
 """A formula of chemistry, or what is raised or lowered, as pandoc has it. A word with none before it is struck."""
+_IN_URL = r"[^\s<>()\[\]{}\"`*~\\\0]|\([^\s<>()\[\]{}\"`*\\\0]{0,200}\)"
+_URL = rf"https?://(?:{_IN_URL}){{0,2000}}(?:(?<=\))|(?<![_.,;:!?/]))"
+"""An address in the text, whose underscores are none of emphasis."""
 _TOKEN = re.compile(
-    rf"(?P<formula>{_FORMULA.pattern})|(?P<escaped>{_ESCAPED.pattern})"
+    rf"(?P<url>{_URL})|(?P<formula>{_FORMULA.pattern})|(?P<escaped>{_ESCAPED.pattern})"
     r"|(?P<hard>(?: {2,}|\\)\n)|(?P<soft>[ \t]?\n)|(?P<code>`+)"
     r"|(?P<address><(?:[A-Za-z][\w.+-]{1,31}:[^\s<>]{0,2000}|[\w.+-]{1,64}@[\w.-]{1,255})>)"
     r"|(?P<comment><!--(?:(?!-->)[^\0]){0,2000}-->)|(?P<tag></?[A-Za-z][\w-]{0,40}(?:\s[^<>]{0,2000})?/?>)"
@@ -257,7 +260,7 @@ class _Inline:
     def _markup_end(self, match: re.Match[str]) -> int:
         """The end of the markup that begins here; 0 if it is text."""
         text, kind = self._text, match.lastgroup
-        if kind == "escaped":
+        if kind in ("escaped", "url"):
             return 0
         if kind == "formula":
             return 0 if _is_escaped(match[0]) else match.end()
