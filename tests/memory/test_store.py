@@ -13,6 +13,7 @@ import pytest
 
 from heed.core.errors import DataError, MissingInputError, StorageError, UsageError
 from heed.memory import store
+from heed.memory.shared import SharedMemory
 from heed.memory.store import TranslationMemory, memory_of, similarity
 
 EN_DE = ("en", "de")
@@ -93,6 +94,15 @@ def test_a_suggestion_that_is_known_becomes_the_latest_unless_somebody_has_decid
     memory.suggest("A dog.", first.target)
     memory.suggest("A dog.", latest.target)
     assert [(unit.id, unit.state) for unit in memory.units()] == [(first.id, "approved"), (latest.id, "rejected")]
+
+
+def test_suggestions_that_look_wrong_hide_no_near_match(memory: TranslationMemory) -> None:
+    memory.add([("Press the red button now", f"https://spam.example/{number}", "") for number in range(50)])
+    memory.add([("Press the red button, now!", f"Drücke {number}", "") for number in range(50)], "approved")
+    memory.add([("Press the blue buttons.", "Drücke die blauen Knöpfe.", "")], "approved")
+    shared = SharedMemory(memory.path)
+    found = shared.matches(*EN_DE, "Press the red button, now!", lambda: None)
+    assert [match.unit.target for match in found] == ["Drücke 49", "Drücke die blauen Knöpfe."]
 
 
 def test_near_matches_of_texts_with_null_characters_and_of_long_ones(memory: TranslationMemory) -> None:

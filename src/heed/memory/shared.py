@@ -10,7 +10,7 @@ from pathlib import Path
 from heed.core.errors import MissingInputError, StorageError
 from heed.inference.output_checks import Guard
 from heed.memory.review import is_usable
-from heed.memory.store import NUM_CANDIDATES, NearMatch, TranslationMemory
+from heed.memory.store import NearMatch, TranslationMemory
 
 _GUARD = Guard()
 MOST_NEAR = 3
@@ -50,7 +50,6 @@ class SharedMemory:
         `check`: see `TranslationMemory.near`.
         """
         memory = self.of(source, target)
-        exact = (NearMatch(unit, 1.0) for unit in memory.exact_matches(text))
-        near = memory.near(text, NUM_CANDIDATES, check=check)
-        usable = [(each for each in found if is_usable(each.unit, _GUARD)) for found in (exact, near)]
-        return [*islice(usable[0], 1), *islice(usable[1], MOST_NEAR)]
+        exact = (NearMatch(unit, 1.0) for unit in memory.exact_matches(text) if is_usable(unit, _GUARD))
+        near = memory.near(text, MOST_NEAR, check=check, usable=lambda unit: is_usable(unit, _GUARD))
+        return [*islice(exact, 1), *near]

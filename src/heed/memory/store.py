@@ -34,7 +34,9 @@ APPLICATION = 0x68656564
 WAIT = 10.0
 """Seconds to wait for another process that writes."""
 NUM_CANDIDATES = 40
-"""Units with most trigrams of a source, among which near matches are looked for."""
+"""Usable units with most trigrams of a source, among which near matches are looked for."""
+MOST_ASKED = 1000
+"""Units with most trigrams of which it is asked whether they can be used."""
 MAX_TRIGRAMS = 120
 MAX_EXACT = 16
 """Translations of one source among which one is looked for that does not look wrong."""
@@ -227,9 +229,10 @@ class TranslationMemory:
         return list(map(_unit, rows))
 
     def near(
-        self, source: str, number: int = 3, at_least: float = NEAR, check: Callable[[], None] = lambda: None
-    ) -> list[NearMatch]:
-        """Units whose sources are like a text but not equal to it, the most similar first.
+        self, source: str, number: int = 3, at_least: float = NEAR, check: Callable[[], None] = lambda: None,
+        usable: Callable[[Unit], bool] = lambda unit: True,
+    ) -> list[NearMatch]:  # fmt: skip
+        """Usable units whose sources are like a text but not equal to it, the most similar first.
 
         `check` is called now and then, and ends the search by raising: for long texts it takes seconds.
         """
@@ -243,14 +246,19 @@ class TranslationMemory:
         rows = self._all(
             f"SELECT {columns} FROM source_trigrams JOIN unit ON unit.id = source_trigrams.rowid "
             "WHERE source_trigrams MATCH ? AND src_lang = ? AND tgt_lang = ? AND state != 'rejected' "
-            f"ORDER BY rank LIMIT {NUM_CANDIDATES}",
+            f"ORDER BY rank LIMIT {MOST_ASKED}",
             (query, *self.languages),
         )  # fmt: skip
-        near = []
+        near, num_compared = list[NearMatch](), 0
         for unit in map(_unit, rows):
             check()
-            if unit.source != source and (ratio := similarity(source, unit.source, at_least)) >= at_least:
+            if unit.source == source or not usable(unit):
+                continue
+            if (ratio := similarity(source, unit.source, at_least)) >= at_least:
                 near.append(NearMatch(unit, ratio))
+            num_compared += 1
+            if num_compared == NUM_CANDIDATES:
+                break
         return sorted(near, key=lambda match: (-match.similarity, -match.unit.id))[:number]
 
     # --- SQLite --------------------------------------------------------------------------------------------
