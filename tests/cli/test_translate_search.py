@@ -319,8 +319,13 @@ def test_calibration_is_printed_kept_and_used(translator: Path, tmp_path: Path) 
     rows = "".join(json.dumps(pair) + "\n" for pair in pairs(80, seed=9))
     with RunFiles(run).write("data/valid.jsonl", "w") as file:
         file.write(rows)
+    unknown = call("predict", run, "--probabilities", stdin=TEXT)
+    assert (unknown.code, unknown.out) == (2, "")
+    assert f"its confidence is not calibrated: `heed evaluate {run} --calibrate` does it." in unknown.err
     result = call("evaluate", run, "--calibrate")
     assert result.code == 0, result.err
+    text, confidence = call("predict", run, "--probabilities", stdin=TEXT).lines[0].split("\t")
+    assert text and 0 < float(confidence) < 1
     assert "expected calibration error 0." in result.out
     assert (run / "reliability.png").stat().st_size > 1000
     found = records(run)

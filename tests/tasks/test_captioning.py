@@ -267,6 +267,8 @@ def test_the_command_line_captions_and_scores(run: Path, data: Path, tmp_path: P
     name, caption = listed.lines[0].split("\t")
     record = json.loads(call("predict", run, "--images", data / "images.tar", "--json", "--top", "2").lines[0])
     assert (record["input"], record["predictions"][0]["text"], len(record["predictions"])) == (name, caption, 2)
+    refused = call("predict", run, "--images", data / "images.tar", "--probabilities")
+    assert (refused.code, refused.out, "captions have no probabilities" in refused.err) == (2, "", True)
     copy = shutil.copytree(run, tmp_path / "run")
     write_scenes(tmp_path, 30, seed=5)
     scored = call(

@@ -195,6 +195,8 @@ def test_pairs_several_labels_and_numbers(tmp_path: Path) -> None:
     assert call("train", "--table", table, "--out", tmp_path / "n", "--model.kind=linear", "--quiet").code == 0
     assert Run(tmp_path / "n").recipe.data.answer == "number"
     assert 1 < float(call("predict", tmp_path / "n", stdin="the film was good\n").out) < 5
+    refused = call("predict", tmp_path / "n", "--probabilities", stdin="the film was good\n")
+    assert (refused.code, refused.out, "numbers, which have no probabilities" in refused.err) == (2, "", True)
 
 
 def test_rows_without_a_single_label_are_left_out_of_tests(trained: Path, tmp_path: Path) -> None:

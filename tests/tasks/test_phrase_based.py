@@ -153,6 +153,8 @@ def test_what_its_search_cannot_do_is_refused(run: Path) -> None:
         heed.load(run, engine="ctranslate2")
     with pytest.raises(UsageError, match="calibration needs a run that can score"):
         translator.calibrate(SearchOptions())
+    with pytest.raises(UsageError, match="searches over whole derivations has no probabilities"):
+        translator.require_probabilities()
     with pytest.raises(UsageError, match="score needs a run that can score"):
         translator.score(["kan"], ["ba"])
 

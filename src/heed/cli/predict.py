@@ -79,6 +79,8 @@ def predict(
     loaded = compute.load(run)
     if input_as != "auto":
         loaded.require("annotate", "--input-as")
+    if probabilities:
+        loaded.require_probabilities()
     warn_if_not_usable(loaded, quiet)
     found: Iterator[Iterable[str]]
     if images is not None:
@@ -170,6 +172,8 @@ def _open_corpus(run: Path, top: int, probabilities: bool, compute: Compute) -> 
 
     loaded = compute.load(run)
     loaded.require("predict")
+    if probabilities:
+        loaded.require_probabilities()
 
     def predicted(texts: Sequence[str]) -> Mapping[str, Any]:
         answers = loaded.predict(texts, top)

@@ -208,6 +208,9 @@ class Predictor:
         if not self.can("score") or self.can("translate"):
             raise self._cannot("generate", by)
 
+    def require_probabilities(self) -> None:
+        """Raise UsageError unless the answers of `predict` and `caption` have probabilities."""
+
     def open(self) -> None:
         """Read the weights now instead of on first use. Raises MissingInputError or DataError if they are damaged.
 
@@ -228,10 +231,7 @@ class Predictor:
         """Write the files that make later use faster into the run folder."""
 
     def line_translator(self, with_tokens: bool) -> Any:
-        """Return the `LineTranslator` with the fastest engine.
-
-        `with_tokens`: its hypotheses have the log-probabilities of their tokens.
-        """
+        """Return the `LineTranslator` with the fastest engine; `with_tokens`: with log-probabilities of tokens."""
         raise self._cannot("translate")
 
     def predict(self, inputs: Sequence[str], top: int = 1) -> list[list[Prediction]]:

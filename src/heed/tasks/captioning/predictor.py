@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from heed.core.errors import UsageError
 from heed.core.progress import message
 from heed.data.image_store import ImageStore
 from heed.data.validation import read_valid
@@ -144,6 +145,9 @@ class CaptioningPredictor(Predictor):
         language = self.data.tgt_lang or None
         own, *baselines = evaluate_captions(test, references, systems, [None] * len(systems), language)
         return {**measured(own), "baselines": [each.to_json() for each in baselines]}
+
+    def require_probabilities(self) -> None:
+        raise UsageError(f"{self.run.folder}: captions have no probabilities.")
 
     def commands(self, name: str) -> Sequence[str]:
         return [

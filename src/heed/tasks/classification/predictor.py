@@ -160,6 +160,10 @@ class ClassificationPredictor(Predictor):
         """The words of a text, the probability of each label, what the likeliest rests on, and attention, if any."""
         return read(self, self.split(text))
 
+    def require_probabilities(self) -> None:
+        if self.labels.kind == "number":
+            raise UsageError(f"{self.run.folder} predicts numbers, which have no probabilities.")
+
     def predict_table(
         self, table: Path, top: int = 1, probabilities: bool = False, errors: Errors = "strict"
     ) -> Iterator[str]:

@@ -119,6 +119,19 @@ class TranslationPredictor(Translating, Predictor):
             for hypothesis in self.hypotheses(inputs, options)
         ]
 
+    def require_probabilities(self) -> None:
+        if self.checks.confidence is not None:
+            return
+        folder, tag = self.run.folder, self.data.tag_of_validation
+        if self._derives:
+            raise UsageError(f"{folder}: a translator that searches over whole derivations has no probabilities.")
+        if self.source_tag != tag:
+            raise UsageError(f"{folder} has probabilities for translations with the tag of its validation data alone.")
+        raise UsageError(
+            f"{folder} does not know the probability that a translation is good, since its confidence is not "
+            f"calibrated: `heed evaluate {folder} --calibrate` does it."
+        )
+
     def derivations(self, text: str, width: int, number: int) -> list[Derivation]:
         self.require("derive")
         translator: DerivingTranslator = self.translator
