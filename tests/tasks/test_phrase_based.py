@@ -18,6 +18,7 @@ import heed
 from heed.core.config import Document
 from heed.core.errors import DataError, MissingInputError, UsageError
 from heed.data.line_hashes import LineHashes
+from heed.data.validation import read_valid
 from heed.decoding.options import SearchOptions
 from heed.execute import execute
 from heed.nn.weight_file import read_weights, save_weights
@@ -98,11 +99,25 @@ def test_text_in_the_target_language_alone_goes_into_the_language_model(run: Pat
     words = [" ".join(each.tokenizers["tgt"].vocabulary.pieces) for each in (more, Run(run))]
     assert ["yon" in each for each in words] == [True, False]
     assert more.corpus["num_by_part"] == [more.corpus["num_rows"], 10]
+    assert more.corpus["dropped"]["part 1: empty"] == 5
     assert more.corpus["files"]["part_1.tgt"]["lines"] == 15
     assert "- `text`: text in the target language, 10 lines." in (more.folder / "report.md").read_text()
     seen = LineHashes.open(more.files, LINES_SEEN)
     assert seen is not None
     assert seen.found([("yon qes",), ("yon zil",)])["tgt"].tolist() == [True, False]
+
+
+def test_text_in_the_target_language_alone_that_is_left_out_is_counted(run: Path, tmp_path: Path) -> None:
+    references = [row[1] for row in read_valid(run)]
+    text = write_lines(tmp_path / "text", [*references, "yon " * 2000])
+    changes = {"model.tuning_rounds": 0, "data.parts": [{"tgt": str(text)}]}
+    heed.train(keys(run.parent, **changes), tmp_path / "run", quiet=True)
+    more = Run(tmp_path / "run")
+    dropped = more.corpus["dropped"]
+    assert dropped["part 1: in the validation data"] == len(references)
+    assert dropped["part 1: too long"] == 1
+    assert more.corpus["num_by_part"][1] == 0
+    assert f"- left out: {len(references)} (part 1: in the validation data)" in (more.folder / "report.md").read_text()
 
 
 def test_text_in_the_target_language_alone_is_refused_by_models_of_pairs(tmp_path: Path) -> None:

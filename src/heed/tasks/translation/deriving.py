@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -37,7 +38,7 @@ def bitext(
     sources, references = ([data.normaliser.apply(row[side]) for row in valid] for side in (0, 1))
     encoded = zip(src.encode(sources), tgt.encode(references), strict=True)
     lines: dict[int, list[str]] = {}
-    for number, line in target_lines(data, {*sources, *references}):
+    for number, line in target_lines(data, {*sources, *references}, Counter()):
         lines.setdefault(number, []).append(line)
     texts = [list(filter(None, tgt.encode(text))) for text in lines.values()]
     return Bitext(pairs, [pair for pair in encoded if all(pair)], tgt, texts=texts)

@@ -41,14 +41,20 @@ def filtered_pairs(data: TranslationData, files: CorpusFiles, dropped: Counter[s
             dropped[reason] += 1
 
 
-def target_lines(data: TranslationData, held: Container[str]) -> Iterator[tuple[int, str]]:
+def target_lines(data: TranslationData, held: Container[str], dropped: Counter[str]) -> Iterator[tuple[int, str]]:
     """The normalised lines of text in the target language alone, with the numbers of their parts.
 
-    Lines that are empty, too long, or in the validation data are left out.
+    Lines that are empty, too long, or in the validation data are left out, and counted by part and reason.
     """
     for number, path in data.target_texts().items():
         for line in map(data.normaliser.apply, read_text(path, data.errors)):
-            if line.strip() and len(line) <= data.filter.max_characters and line not in held:
+            if not line.strip():
+                dropped[f"part {number}: empty"] += 1
+            elif len(line) > data.filter.max_characters:
+                dropped[f"part {number}: too long"] += 1
+            elif line in held:
+                dropped[f"part {number}: in the validation data"] += 1
+            else:
                 yield number, line
 
 
@@ -82,9 +88,9 @@ class TrainingPairs:
         """The training pairs of all parts, without repetitions."""
         return chain.from_iterable(self.of(part, Counter(), title) for part in self.parts)
 
-    def target_lines(self) -> Iterator[tuple[int, str]]:
+    def target_lines(self, dropped: Counter[str]) -> Iterator[tuple[int, str]]:
         """The text in the target language alone, as `target_lines`."""
-        return target_lines(self.data, self.held)
+        return target_lines(self.data, self.held, dropped)
 
     def _kept(self, part: Part, dropped: Counter[str], title: str) -> Iterator[Row]:
         title += f" {part.label}" if part.number else ""
@@ -127,7 +133,7 @@ def prepare_translation(
     of_parts = [fingerprint(part.files) for part in pairs.parts]
 
     def text() -> Iterator[Row]:
-        return chain(pairs.all("reading for the tokenizer"), ((line,) for _, line in pairs.target_lines()))
+        return chain(pairs.all("reading for the tokenizer"), ((line,) for _, line in pairs.target_lines(Counter())))
 
     tokenizers = reuse or prepare.train_tokenizers(
         tokenizer, SIDES, text, num_pairs + num_in_parts, folder, data.tags, quiet
@@ -145,8 +151,8 @@ def prepare_translation(
     }
     files |= {f"part_{number}.tgt": fingerprint_file(path) for number, path in data.target_texts().items()}
     store = prepare.write_tokens(folder, SIDES, chain.from_iterable(ids), tokenizers, files)
-    num_lines = Counter[int]()
-    for number, line in pairs.target_lines():
+    num_lines, lines_dropped = Counter[int](), Counter[str]()
+    for number, line in pairs.target_lines(lines_dropped):
         num_lines[number] += 1
         seen.add((line,))
     seen.write()
@@ -155,7 +161,7 @@ def prepare_translation(
     num_repeated = len(store) - num_distinct.total()
     num_by_number = num_lines + Counter({part.number: number for part, number in num_distinct.items()})
     corpus = prepare.Corpus(
-        len(store), len(valid), _by_reason(dropped), files, valid_fingerprint, num_repeated,
+        len(store), len(valid), _by_reason(dropped) | lines_dropped, files, valid_fingerprint, num_repeated,
         num_by_part=[num_by_number[number] for number, _ in enumerate(data.all_parts)], characters_per_row=characters,
     )  # fmt: skip
     prepare.write_corpus(folder, corpus)
