@@ -164,6 +164,9 @@ def test_held_out_pairs_are_not_trained_on(tmp_path: Path) -> None:
     task = Run(folder).task()
     trained = {task.text_of(row).strip("'") for row in range(len(task.store))}
     assert len(valid) > 10 and not {*valid} & trained
+    neither = {*filter(None, lines)} - {*valid} - trained
+    assert neither and all(lines[lines.index(line) + 1] == "" for line in neither)
+    assert Run(folder).corpus["dropped"] == {"chosen for validation, but without a next line": len(neither)}
     assert all(lines.index(b) == lines.index(a) + 1 for a, b in zip(valid[::2], valid[1::2], strict=True))
     begins = task.store.all_tokens(BEGINS)[0].tolist()
     for row in range(1, len(begins)):

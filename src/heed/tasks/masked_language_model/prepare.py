@@ -30,33 +30,33 @@ def prepare_text(
     """Hold out validation lines, train a tokenizer (or `reuse` one) and encode, into the run folder."""
     data: MaskedTextData = recipe.data
 
-    def rows(held: bool, title: str) -> Iterator[Row]:
+    def rows(held: bool, title: str, dropped: Counter[str]) -> Iterator[Row]:
         lines = watched(_lines_of(data, data.text), title, "lines", quiet)
         if data.valid_text:
             lines_of_pairs = _lines_of(data, data.valid_text)
             if not held:
                 return lines
-            return _of_pairs(lines_of_pairs, lambda text: True, True) if data.next_sentence else lines_of_pairs
+            return _of_pairs(lines_of_pairs, lambda text: True, True, dropped) if data.next_sentence else lines_of_pairs
         if not data.next_sentence:
             return prepare.split_rows(lines, num_lines, data.num_held_out, recipe.seed, held)
         prepare.require_enough(num_lines, data.num_held_out)
         number = data.num_held_out // 2  # each with its next line
-        return _of_pairs(lines, lambda text: prepare.is_held_out(text, num_lines, number, recipe.seed), held)
+        return _of_pairs(lines, lambda text: prepare.is_held_out(text, num_lines, number, recipe.seed), held, dropped)
 
     if data.next_sentence:
-        pairs = islice(prepare.distinct(rows(True, "holding out")), data.max_valid // 2)
+        pairs = islice(prepare.distinct(rows(True, "holding out", Counter())), data.max_valid // 2)
         valid: list[Row] = [(text,) for pair in pairs for text in pair]
     else:
-        valid = [*islice(prepare.distinct(rows(True, "holding out")), data.max_valid)]
+        valid = [*islice(prepare.distinct(rows(True, "holding out", Counter())), data.max_valid)]
     write_valid(folder, valid)
 
     def texts() -> Iterator[Row]:
-        return (row[:1] for row in rows(False, "reading for the tokenizer"))
+        return (row[:1] for row in rows(False, "reading for the tokenizer", Counter()))
 
     tokenizers = reuse or prepare.train_tokenizers(recipe.tokenizer, SIDES, texts, num_lines, folder, (MASK,), quiet)
     dropped: Counter[str] = Counter()
     seen = prepare.SeenRows(folder)
-    ids = _encoded(rows(False, "encoding"), tokenizers["src"], most_tokens(data), dropped, seen)
+    ids = _encoded(rows(False, "encoding", dropped), tokenizers["src"], most_tokens(data), dropped, seen)
     files = {"text": fingerprint_file(data.resolve(data.text))}
     if data.next_sentence:
         store = prepare.write_tokens(folder, (*SIDES, BEGINS), ids, tokenizers, files, {BEGINS: 2})
@@ -89,12 +89,19 @@ def _lines_of(data: MaskedTextData, path: str) -> Iterator[Row]:
     return ((line, following if following.strip() else "") for line, following in followed if line.strip())
 
 
-def _of_pairs(rows: Iterable[Row], is_held_out: Callable[[str], bool], held: bool) -> Iterator[Row]:
-    """The held-out lines, each with its next line, of which none is in two pairs; or all lines that are in no pair."""
+def _of_pairs(
+    rows: Iterable[Row], is_held_out: Callable[[str], bool], held: bool, dropped: Counter[str]
+) -> Iterator[Row]:
+    """The held-out lines, each with its next line, of which none is in two pairs; or all other lines.
+
+    Held-out lines that none follows are left out of both, and counted.
+    """
     is_second = False
     for row in rows:
         is_first = not is_second and is_held_out(row[0])
-        if is_first == held and not is_second and (row[-1] or not held):
+        if is_first and not row[-1]:
+            dropped["chosen for validation, but without a next line"] += 1
+        elif is_first == held and not is_second:
             yield row
         is_second = is_first and bool(row[-1])
 
