@@ -179,6 +179,23 @@ def test_the_positions_of_the_encoder_are_those_of_the_translator() -> None:
         build_recipe(Document(), keys)
 
 
+@pytest.mark.parametrize(
+    ("keys", "place"),
+    [
+        ({"task": "translation", "model.kind": "encoder_decoder", "data.src": "a", "data.tgt": "b"}, "model.encoder"),
+        ({"task": "tagging", "training.stop_metric": "entity_f1", "head.kind": "softmax", "data.conll": "a"}, "model"),
+    ],
+)
+def test_too_few_positions_are_named_by_the_keys_that_set_them(keys: dict[str, Any], place: str) -> None:
+    keys = {**keys, f"{place}.kind": "elmo", f"{place}.forward.kind": "gpt", f"{place}.backward.kind": "gpt"}
+    keys |= {f"{place}.forward.max_len": 16, "data.max_tokens": 256}
+    for length, named in ((257, ["forward"]), (256, ["forward", "backward"])):
+        with pytest.raises(UsageError) as refused:
+            build_recipe(Document(), {**keys, f"{place}.backward.max_len": length})
+        expected = " and ".join(f"{place}.{direction}.max_len" for direction in named)
+        assert str(refused.value).rstrip(")").endswith((f"({expected}", f"raise {expected}"))
+
+
 @torch.no_grad()
 def test_a_query_of_the_word_equals_the_formulas_of_mcallester() -> None:
     """α_s = softmax(e(w_t) · h_s), h̃ = Σ α_s h_s; the next word depends on the thought vector, h_t and h̃."""

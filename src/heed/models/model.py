@@ -34,6 +34,13 @@ class ModelConfig(Config):
         """Most positions of a text that it reads at once, the end of the text included; None: any number."""
         return None
 
+    def keys_below(self, positions: int) -> list[str]:
+        """The keys of this table and of its inner ones, such as `encoder.max_len`, that limit it to fewer positions."""
+        inner = [(name, value) for name, value in self if isinstance(value, ModelConfig)]
+        found = [f"{name}.{key}" for name, value in inner for key in value.keys_below(positions)]
+        is_own = "max_len" in type(self).model_fields and (self.max_positions or positions) < positions
+        return ["max_len", *found] if is_own else found
+
     def summary(self) -> str:
         """The model in a phrase, for reports: `a Transformer encoder-decoder of 3 + 3 layers`."""
         keys = ", ".join(f"{key} {value}" for key, value in self if key != "kind")

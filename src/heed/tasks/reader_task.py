@@ -27,9 +27,10 @@ class ReaderTask(Task):
         """Raise ValueError if texts can be longer than the reader has positions for."""
         longest, most = recipe.data.max_tokens, recipe.model.max_positions
         if most is not None and longest >= most:
+            keys = " and ".join(f"model.{key}" for key in recipe.model.keys_below(longest + 1))
             raise ValueError(
                 f"data.max_tokens = {longest} and the end of a text need {longest + 1} positions, but the reader has "
-                f"{most}: lower data.max_tokens, or give the reader more (model.max_len)"
+                f"{most}: lower data.max_tokens, or give the reader more ({keys})"
             )
 
     @abstractmethod

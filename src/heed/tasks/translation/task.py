@@ -82,9 +82,10 @@ class TranslationTask(GenerationTask):
             )
         most, longest = recipe.model.max_positions, recipe.data.max_tokens
         if is_new and most is not None and longest >= most:
+            keys = " and ".join(f"model.{key}" for key in recipe.model.keys_below(longest + 1))
             raise ValueError(
                 f"data.max_tokens = {longest} and the end of a source need {longest + 1} positions, but the encoder "
-                f"has {most}: lower data.max_tokens or raise model.encoder.max_len"
+                f"has {most}: lower data.max_tokens or raise {keys}"
             )
         if model.derives:
             require_derivable_recipe(recipe)
