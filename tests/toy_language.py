@@ -35,12 +35,12 @@ CPU = torch.device("cpu")
 
 
 TINY_TRAINING: dict[str, Any] = {
-    "training.context": 8, "training.num_streams": 8, "training.max_steps": 40,
+    "training.context": 8, "training.max_steps": 40,
     "training.eval_every": 20, "training.save_every": 20, "training.lr": 2e-2, "training.warmup_steps": 2,
     "training.precision": "float32", "training.average": "none", "training.log_every": 10,
 }  # fmt: skip
 TINY_MODELS: dict[str, dict[str, Any]] = {
-    "rnn": {"model.d_model": 16, "model.hidden_size": 16, "model.dropout": 0.1},
+    "rnn": {"model.d_model": 16, "model.hidden_size": 16, "model.dropout": 0.1, "training.num_streams": 8},
     "gpt": {
         "model.d_model": 16, "model.d_ff": 32, "model.num_heads": 2, "model.num_layers": 1, "model.max_len": 8,
         "model.dropout": 0.0, "model.attention_dropout": 0.0, "training.tokens_per_batch": 64,

@@ -128,6 +128,17 @@ def test_a_size_of_batches_is_refused_for_a_stream(folder: Path) -> None:
     assert call("train", recipe, "--dry-run").code == 0
 
 
+def test_a_number_of_streams_is_refused_for_text_that_is_no_stream(folder: Path) -> None:
+    words = ("--text", folder / "text", "--model.kind=rnn", "--dry-run")
+    refused = call("train", *words, "--data.text_as=lines", "--training.num_streams=8")
+    assert refused.code == 2 and "training.num_streams = 8 has no effect on lines (data.text_as)" in refused.err
+    assert call("train", *words, "--training.num_streams=8").code == 0
+    lines = call("train", *words, "--data.text_as=lines")
+    assert lines.code == 0 and "num_streams" not in lines.out + lines.err
+    tuned = call("train", "--init", folder / "rnn", "--text", folder / "text", "--data.text_as=lines", "--dry-run")
+    assert tuned.code == 0, tuned.err
+
+
 def test_a_training_on_streams_is_resumed_by_the_command_line(folder: Path) -> None:
     long = {"training.max_steps": 60, "training.save_every": 7}
     train(folder, "rnn", "straight", **long)

@@ -257,6 +257,9 @@ def test_an_unlisted_neural_model_gets_the_settings_of_a_neural_model(
 def test_independent_lines_can_be_used_with_any_model() -> None:
     found = recipe(choose_text(data__text_as="lines"), "language-model", data__text_as="lines")
     assert not found.data.keep_blank_lines
+    recurrent = choose_text(data__text_as="lines", model__kind="rnn")
+    assert "training.num_streams" not in recurrent.values
+    assert recurrent.values["training.tokens_per_batch"] == 2048
 
 
 def test_a_stream_can_be_used_with_a_model_of_windows() -> None:

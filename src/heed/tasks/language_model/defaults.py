@@ -50,7 +50,8 @@ def choose_language_model(stats: CorpusStats, machine: Machine, given: Mapping[s
             size, d_model=min(size.d_model, 256), num_layers=min(size.num_layers, 4), length=min(size.length, 128)
         )
     d_model = given_number(given, "model.d_model", size.d_model)
-    reads = "stream" if given.get("data.text_as") == "stream" else MODELS[kind].reads
+    reads = given.get("data.text_as")
+    reads = reads if reads in _HOW_READ else MODELS[kind].reads
     context = given_number(given, "training.context", RECURRENT_CONTEXT if reads == "stream" else size.length)
     text = f"{characters:,.0f} characters"
     vocab_size = vocabulary(given, size.vocab_size, text)

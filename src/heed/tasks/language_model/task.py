@@ -72,11 +72,17 @@ class LanguageModelTask(GenerationTask):
             raise ValueError('tokenizer.dropout requires task = "translation" and tokenizer.kind = "bpe": set it to 0')
         if recipe.training.r_drop:
             raise ValueError('training.r_drop requires task = "translation": set it to 0')
-        is_stream = recipe.data.text_as == "stream" and not MODELS[recipe.model.kind].count_based
-        if is_new and is_stream and "tokens_per_batch" in recipe.training.model_fields_set:
+        is_counted, is_stream = MODELS[recipe.model.kind].count_based, recipe.data.text_as == "stream"
+        if is_new and is_stream and not is_counted and "tokens_per_batch" in recipe.training.model_fields_set:
             raise ValueError(
                 'training.tokens_per_batch has no effect on a stream (data.text_as = "stream"), whose updates have '
                 "training.num_streams times training.context tokens: set these, and leave it out"
+            )
+        streams, unset = recipe.training.num_streams, type(recipe.training).model_fields["num_streams"].default
+        if is_new and not is_stream and not is_counted and streams != unset:
+            raise ValueError(
+                f"training.num_streams = {streams} has no effect on {recipe.data.text_as} (data.text_as): leave it "
+                'out, or set data.text_as = "stream"'
             )
 
     @classmethod
@@ -97,10 +103,9 @@ class LanguageModelTask(GenerationTask):
     @classmethod
     def inherited_keys(cls, given: Mapping[str, Any]) -> Sequence[str]:
         """Settings of reading the text. Independent lines have no choice of line ends and blank lines."""
-        of_text = (
-            ["data.text_as", "data.line_end", "data.keep_blank_lines"] if given.get("data.text_as") != "lines" else []
-        )
-        return ["training.context", "training.num_streams", *of_text]
+        reads = given.get("data.text_as", "stream")
+        of_text = ["data.text_as", "data.line_end", "data.keep_blank_lines"] if reads != "lines" else []
+        return ["training.context", *(["training.num_streams"] if reads == "stream" else []), *of_text]
 
     @classmethod
     def prepare(
