@@ -120,6 +120,15 @@ def test_text_in_the_target_language_alone_that_is_left_out_is_counted(run: Path
     assert f"- left out: {len(references)} (part 1: in the validation data)" in (more.folder / "report.md").read_text()
 
 
+def test_text_in_the_target_language_alone_has_no_language_of_a_source(tmp_path: Path) -> None:
+    text = write_lines(tmp_path / "text", ["qes"])
+    wanted = {**keys(tmp_path), "data.parts": [{"tgt": str(text), "tgt_lang": "de"}]}
+    Planner(Document(), wanted, TrainOptions(tmp_path / "run", quiet=True)).plan()
+    wanted["data.parts"][0]["src_lang"] = "en"
+    with pytest.raises(UsageError, match="number 1, has no src, and so no language of it: leave out src_lang"):
+        Planner(Document(), wanted, TrainOptions(tmp_path / "run", quiet=True)).plan()
+
+
 def test_text_in_the_target_language_alone_is_refused_by_models_of_pairs(tmp_path: Path) -> None:
     text = write_lines(tmp_path / "text", ["qes"])
     for kind in ("transformer", "rule_based"):

@@ -80,6 +80,8 @@ class TranslationTask(GenerationTask):
                 "pairs: give --model.kind=phrase_based, whose language model reads this text, or translate it with a "
                 f"model for the opposite direction first ({guide('more-data.md')})"
             )
+        if is_new and (named := [number for number in texts if recipe.data.parts[number - 1].src_lang]):
+            raise ValueError(f"data.parts, number {named[0]}, has no src, and so no language of it: leave out src_lang")
         most, longest = recipe.model.max_positions, recipe.data.max_tokens
         if is_new and most is not None and longest >= most:
             keys = " and ".join(f"model.{key}" for key in recipe.model.keys_below(longest + 1))
