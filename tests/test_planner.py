@@ -127,7 +127,9 @@ def test_an_estimated_epoch_includes_the_repetitions_of_parts(tmp_path: Path, mo
     once = plan_for(tmp_path, tiny_keys(tmp_path))
     often = plan_for(tmp_path, tiny_keys(tmp_path, data__repeat=4, data__parts=parts))
     assert (once.stats.num_in_epoch, often.stats.num_in_epoch) == (300, 4 * 300 + 3 * 40)
-    assert estimate_training(often) == pytest.approx(estimate_training(once) * 1320 / 300)  # type: ignore[operator]
+    held = once.recipe.data.num_held_out
+    times = (1320 - 4 * held) / (300 - held)
+    assert estimate_training(often) == pytest.approx(estimate_training(once) * times)  # type: ignore[operator]
 
 
 @pytest.mark.parametrize(
@@ -205,6 +207,14 @@ def test_an_estimate_includes_the_processes(tmp_path: Path) -> None:
     assert one is not None
     assert many is not None
     assert many.seconds_per_epoch < one.seconds_per_epoch / 50
+
+
+def test_an_estimate_leaves_out_what_is_held_out(tmp_path: Path) -> None:
+    few, many = (plan_for(tmp_path, tiny_keys(tmp_path, data__hold_out=number)) for number in (10, 60))
+    epochs = [
+        found.seconds_per_epoch * found.tokens_per_second for plan in (few, many) if (found := estimate_training(plan))
+    ]
+    assert epochs[1] / epochs[0] == pytest.approx((few.stats.num_rows - 60) / (few.stats.num_rows - 10))
 
 
 @pytest.mark.parametrize("taken", ["init", "tokenizer_of"])

@@ -356,8 +356,13 @@ def estimate_training(plan: Plan) -> CostEstimate | None:
     if batch is None:
         return None
     per_row = 1 if batch.num_targets == len(batch.rows) else length  # a label or a span for a whole row
-    num_targets = plan.stats.num_in_epoch * per_row
+    num_targets = max(1.0, plan.stats.num_in_epoch - _num_held_in_epoch(recipe.data)) * per_row
     return estimate_cost(recipe.training, model, task, batch.to(plan.device), num_targets, plan.machine.num_processes)
+
+
+def _num_held_in_epoch(data: Any) -> float:
+    """About how many of an epoch's rows, with repetitions, are held out for validation."""
+    return data.num_held_out * getattr(data, "share", 1.0) * getattr(data, "repeat", 1) if data.holds_out else 0.0
 
 
 def check_diagnosis(diagnosis: Diagnosis, force: bool) -> None:

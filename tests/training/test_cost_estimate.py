@@ -88,6 +88,8 @@ def test_the_limit_that_is_reached_first_is_shown(limits: dict[str, float], told
     training = TrainingConfig.model_validate({"tokens_per_batch": 64, **limits})
     found = estimate_for(training, build_model(SMALL, sizes), sizes, 1e3, (8, 7))
     assert told in found.render(vocabulary_known=True)
+    may_end_earlier = "max_minutes" not in limits
+    assert ("or less without a better score (training.patience)" in found.render(True)) == may_end_earlier
 
 
 def test_a_limit_that_is_shorter_than_an_epoch_is_shown_as_its_share() -> None:

@@ -98,10 +98,11 @@ def estimate_cost(
     seconds_per_update = config.accumulate * seconds
     of_steps, of_epochs = config.max_steps * seconds_per_update, config.max_epochs * seconds_per_epoch
     steps = f"{config.max_steps:,} update{'s' * (config.max_steps != 1)}"
-    limits = {f"{steps} (training.max_steps) in about {format_seconds(of_steps)}": of_steps}
+    less = ", or less without a better score (training.patience)" if config.patience else ""
+    limits = {f"{steps} (training.max_steps) in about {format_seconds(of_steps)}{less}": of_steps}
     if config.max_epochs:
         epochs = f"{config.max_epochs:,} epoch{'s' * (config.max_epochs != 1)}"
-        limits[f"{epochs} (training.max_epochs) in about {format_seconds(of_epochs)}"] = of_epochs
+        limits[f"{epochs} (training.max_epochs) in about {format_seconds(of_epochs)}{less}"] = of_epochs
     if config.max_minutes:
         limits[f"at most {format_minutes(config.max_minutes)} (training.max_minutes)"] = 60 * config.max_minutes
     return CostEstimate(num_parameters, rate, seconds_per_epoch, memory, seconds_per_update, limits, task.targets)
