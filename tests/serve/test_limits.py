@@ -251,3 +251,18 @@ def test_wrong_methods_and_routes_are_refused_in_the_form_of_each_api(live: Live
     assert live.get("/nothing").json == {"error": "There is no such route."}
     assert live.get("/api/nothing").json["error"]["code"] == "not_found"
     assert live.get("/v1/nothing").json["error"]["type"] == "invalid_request_error"
+
+
+def test_a_source_with_too_many_tokens_is_refused_by_every_route(runs: Runs) -> None:
+    loaded, model = held(runs.translator)
+    with serving([loaded], Limits(sentence_tokens=12)) as live:
+        before = model.num_steps
+        for path, fields in (("inspect", {}), ("inspect", {"target": "kan"}), ("next", {}), ("score", {"text": "kan"})):
+            answer = live.post(f"/api/{path}", {"source": LONG, **fields})
+            assert answer.status == 400, path
+            assert answer.json["error"]["message"].startswith("The source has "), path
+            assert answer.json["error"]["message"].endswith(" tokens; the limit is 12."), path
+            assert live.post(f"/api/{path}", {"source": "ba", **fields}).status == 200, path
+        long = live.post("/api/score", {"source": "ba", "text": LONG}).json["error"]["message"]
+        assert long.startswith("The text has ")
+        assert model.num_steps > before

@@ -184,7 +184,8 @@ class HeedApi:
             if model.can("read"):
                 read = partial(inspect_reader, model.loaded, text)
                 return await self.service.jobs.run(request, lambda job: job.call(read).to_json())
-            return await self._call(request, model, text, lambda: inspect_text(model.translator, text).to_json())
+            inspect = partial(inspect_text, model.translator, text)
+            return await self._call(request, model.translator, None, text, lambda: inspect().to_json())
         model, source = self.catalogue.model(body.model, "translate"), body.source or ""
         translator = _translator(model, body)
         options = TranslateOptions(body.nbest or 1, body.beam_size).search_options(model.options)  # as for translating
@@ -192,9 +193,9 @@ class HeedApi:
             options = options.model_copy(update={"nbest": min(5, options.beam_size)})
         if model.can("derive"):
             derive = partial(inspect_derivation, model.loaded, source, body.target, options.width, options.nbest)
-            return await self._call(request, model, source, lambda: derive().to_json())
+            return await self._call(request, translator, source, body.target or "", lambda: derive().to_json())
         return await self._call(
-            request, model, body.target or "",
+            request, translator, source, body.target or "",
             lambda: inspect_translation(translator, source, body.target, options).to_json(),
         )  # fmt: skip
 
@@ -217,7 +218,7 @@ class HeedApi:
                 words=[schema.NextWord(text=word.text, probability=word.prob, end=word.end) for word in words],
             )
 
-        return await self._call(request, model, body.prefix, work)
+        return await self._call(request, translator, body.source, body.prefix, work)
 
     async def score(self, request: Request) -> schema.Score:
         """Log-probability of a text."""
@@ -233,7 +234,7 @@ class HeedApi:
             tokens = [token for line in lines for token in tokens_of(model, line.ids, line.log_probs)]
             return schema.Score(log_prob=sum(line.log_prob for line in lines), tokens=tokens)
 
-        return await self._call(request, model, body.text, work)
+        return await self._call(request, translator, body.source, body.text, work)
 
     def _scoring_model(self, body: schema.NextBody | schema.ScoreBody) -> ServedModel:
         """The model by name, or by whether there is a source. Raises ApiError."""
@@ -248,17 +249,19 @@ class HeedApi:
             raise ApiError(400, "This model gives no probabilities of words.", "model")
         return model
 
-    def _require_tokens(self, model: ServedModel, text: str) -> None:
-        """Raise ApiError for a text that would hold up the searches of other clients for too long."""
-        num_tokens, limit = len(model.translator.encoded(None, text)[1]), self.service.limits.sentence_tokens
-        if num_tokens > limit:
-            raise ApiError(400, f"The text has {num_tokens:,} tokens; the limit is {limit:,}.", "text")
+    async def _call(
+        self, request: Request, translator: ModelTranslator, source: str | None, text: str, work: Callable[[], T]
+    ) -> T:
+        """The result of the work of a model with a text, and the text's source if it has one.
 
-    async def _call(self, request: Request, model: ServedModel, text: str, work: Callable[[], T]) -> T:
-        """The result of the work of a model with a text. Raises ApiError if the text is too long for it."""
+        Raises ApiError if either would hold up the searches of other clients for too long.
+        """
+        limit = self.service.limits.sentence_tokens
 
         def checked(job: Job) -> T:
-            self._require_tokens(model, text)
+            for side, ids in zip(("source", "text"), translator.encoded(source, text), strict=True):
+                if len(ids) > limit:
+                    raise ApiError(400, f"The {side} has {len(ids):,} tokens; the limit is {limit:,}.", side)
             return job.call(work)
 
         return await self.service.jobs.run(request, checked)
