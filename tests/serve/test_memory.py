@@ -15,6 +15,7 @@ from heed.memory import store
 from heed.memory.shared import SharedMemory
 from heed.memory.store import TranslationMemory
 from heed.serve.engine.catalogue import Catalogue
+from heed.serve.limits import Limits
 from heed.tasks.predictor import Predictor
 
 PAIR = {"source": "en", "target": "de"}
@@ -186,6 +187,18 @@ def test_suggestions_are_checked_like_other_requests(remembering: Live, path: Pa
                            ({"q": "a" * 20_000, "s": "b", **PAIR}, 400)):  # fmt: skip
         assert remembering.post("/suggest", fields).status == status
     assert list(TranslationMemory(path, ("en", "de")).units()) == []
+
+
+def test_a_text_and_its_suggestion_may_each_be_as_long_as_a_text_to_translate(remembering: Live) -> None:
+    """Otherwise what was translated could not be corrected."""
+    long = "ba ce " * 1600
+    assert len(long) < Limits().characters < 2 * len(long)
+    assert remembering.post("/translate", {"q": long, **PAIR}).status == 200
+    assert remembering.post("/suggest", {"q": long, "s": long, **PAIR}).json == {"success": True}
+    for fields in ({"q": "ba", "s": "x" * 10_001}, {"q": "x" * 10_001, "s": "ba"}):
+        answer = remembering.post("/suggest", {**fields, **PAIR})
+        message = "Invalid request: request (10001) exceeds text limit (10000)"
+        assert (answer.status, answer.json) == (400, {"error": message})
 
 
 def test_a_suggestion_in_the_language_of_its_source_is_refused(remembering: Live, path: Path) -> None:

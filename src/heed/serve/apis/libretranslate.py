@@ -190,7 +190,8 @@ class LibreTranslateApi:
             await self._fields(request, KeyField)
             raise ApiError(403, "Suggestions are disabled on this server.")
         fields = await self._fields(request, SuggestFields)
-        self.service.limits.require_texts([fields.q, fields.s])
+        for text in (fields.q, fields.s):
+            self.service.limits.require_text(text)
         source, target = self._source(fields.source), self._target(fields.target)
 
         def work(job: Job) -> None:
