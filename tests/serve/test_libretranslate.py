@@ -8,6 +8,7 @@ import shutil
 import urllib.error
 import uuid
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -142,6 +143,40 @@ def test_a_language_that_is_only_a_target_translates_only_to_itself(live: Live) 
     assert (refused.status, refused.json) == (
         400, {"error": "English (en) is not available as a target language from French (fr)"},
     )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def nameless(runs: Runs, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
+    """A server of a run that does not name its languages."""
+    folder = tmp_path_factory.mktemp("nameless") / "run"
+    shutil.copytree(runs.translator, folder, ignore=shutil.ignore_patterns("checkpoints"))
+    recipe = (folder / "recipe.toml").read_text(encoding="utf-8")
+    recipe = recipe.replace('src_lang = "en"', 'src_lang = ""').replace('tgt_lang = "de"', 'tgt_lang = ""')
+    (folder / "recipe.toml").write_text(recipe, encoding="utf-8")
+    with serving([heed.load(folder)]) as server:
+        yield server
+
+
+def test_languages_without_names_have_codes_that_clients_can_use(nameless: Live, loaded: list[Predictor]) -> None:
+    api = LibreTranslateAPI(f"{nameless.url}/")
+    assert [(each["code"], each["targets"]) for each in api.languages()] == [("src", ["src", "tgt"]), ("tgt", ["tgt"])]
+    [expected] = translated(loaded, SENTENCE)
+    assert api.translate(SENTENCE, "src", "tgt") == api.translate(SENTENCE, "auto", "tgt") == expected
+    assert api.detect(SENTENCE)[0]["language"] == "src"
+    assert nameless.get("/frontend/settings").json["language"]["target"]["code"] == "tgt"
+    with pytest.raises(urllib.error.HTTPError) as error:
+        api.translate(SENTENCE, "", "tgt")
+    assert json.loads(error.value.read()) == {"error": "Invalid request: missing source parameter"}
+
+
+def test_an_element_in_any_language_is_translated_where_that_of_the_model_has_no_name(nameless: Live) -> None:
+    """As by `heed translate-file`: without a name, nobody knows that the element is in another language."""
+    texts = ("<p>ba ce</p>", '<p lang="en">ba ce</p>')
+    plain, named = nameless.post("/translate", {"q": texts, "source": "src", "target": "tgt", "format": "html"}).json[
+        "translatedText"
+    ]
+    assert "ba ce" not in plain
+    assert named.partition(">")[2] == plain.partition(">")[2]
 
 
 def test_white_space_lines_and_paragraphs_are_kept(live: Live, loaded: list[Predictor]) -> None:

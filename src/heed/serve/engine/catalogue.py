@@ -48,7 +48,8 @@ class Direction:
     def step(self) -> Step:
         """The direction as a step of a translation."""
         engine = None if self.is_guided else self.model.loaded.engine
-        return Step(self.model.name, self.translator, self.model.options, self.source.code, engine)
+        src_lang, _ = codes_of(self.source, self.target)
+        return Step(self.model.name, self.translator, self.model.options, src_lang, engine)
 
 
 @dataclass(frozen=True)
