@@ -205,12 +205,12 @@ def rest_of(client: socket.socket) -> bytes:
 @contextmanager
 def serving(
     models: Sequence[Predictor] | Catalogue, limits: Limits | None = None, keys: Sequence[str] = (),
-    per_minute: int = 0, cors: Sequence[str] = (), memory: SharedMemory | None = None,
+    per_minute: int = 0, cors: Sequence[str] = (), memory: SharedMemory | None = None, public_url: str = "",
 ) -> Iterator[Live]:  # fmt: skip
     """A server of these models on a free port, warm."""
     catalogue = models if isinstance(models, Catalogue) else Catalogue.of_runs(models)
     written = io.StringIO()
-    service = make_service(catalogue, limits, ApiKeys(keys), per_minute, Log(stream=written), memory)
+    service = make_service(catalogue, limits, ApiKeys(keys), per_minute, Log(stream=written), memory, public_url)
     warm = threading.Event()
     with bound_socket("127.0.0.1", 0) as listener, unchecked_shapes():
         server = make_server(make_app(service, cors), service, warm.set)

@@ -10,7 +10,7 @@ from serving import REQUEST, Live, connected, rest_of, serving
 from heed.core.errors import UsageError
 from heed.serve.auth import ApiKeys
 from heed.serve.errors import ApiError
-from heed.serve.gate import Hosts
+from heed.serve.gate import Hosts, public_url
 from heed.tasks.predictor import Predictor
 
 
@@ -58,6 +58,29 @@ def test_an_allowed_name_may_have_a_port_and_a_final_dot(allowed: str) -> None:
 def test_an_allowed_name_that_no_request_can_have_is_refused(allowed: str) -> None:
     with pytest.raises(UsageError, match="--allowed-host"):
         Hosts(allowed=[allowed])
+
+
+@pytest.mark.parametrize(
+    ("url", "own", "host"),
+    [
+        ("https://Translate.example", "https://Translate.example/", "translate.example"),
+        ("https://translate.example:8443/heed//", "https://translate.example:8443/heed/", "translate.example"),
+        ("http://[2001:db8::1]", "http://[2001:db8::1]/", "2001:db8::1"),
+    ],
+)
+def test_the_host_of_the_url_that_clients_use_is_allowed(url: str, own: str, host: str) -> None:
+    assert public_url(url) == (own, host)
+    assert is_allowed(Hosts(allowed=[host]), url.split("/")[2])
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["translate.example", "//translate.example", "https://", "ftp://translate.example", "https://a.example/?key=1",
+     "https://a.example/#a", "https://me:1@a.example", "https://a.example:x", "https://[::1", ""],
+)  # fmt: skip
+def test_a_url_that_no_link_can_begin_with_is_refused(url: str) -> None:
+    with pytest.raises(UsageError, match="--public-url"):
+        public_url(url)
 
 
 def test_a_request_by_another_name_is_refused_in_the_form_of_each_api(live: Live) -> None:

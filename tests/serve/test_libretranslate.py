@@ -313,6 +313,17 @@ def test_files_keep_their_format(live: Live, loaded: list[Predictor]) -> None:
     assert file_translated(live, "a.html", b"<p>ba ce.</p>").decode() == f"<p>{first}</p>"
 
 
+def test_the_link_to_a_file_begins_with_the_url_that_clients_use(loaded: list[Predictor]) -> None:
+    body, head = multipart({"source": "en", "target": "de"}, "a.txt", b"ba ce.")
+    head |= {"X-Forwarded-Proto": "gopher", "X-Forwarded-Host": "evil.example", "Forwarded": "proto=gopher"}
+    for public_url in ("", "https://translate.example/heed/"):
+        with serving(loaded[:1], public_url=public_url) as live:
+            url = live.ask("POST", "/translate_file", body, head).json["translatedFileUrl"]
+            path = url.removeprefix(public_url or f"{live.url}/")
+            assert path.startswith("download_file/")
+            assert live.get(f"/{path}").status == 200
+
+
 def test_a_downloaded_file_has_the_letters_of_its_name(live: Live) -> None:
     body, head = multipart({"source": "en", "target": "de"}, "письмо 1.txt", b"ba ce.")
     url = live.ask("POST", "/translate_file", body, head).json["translatedFileUrl"]

@@ -34,6 +34,10 @@ class ServerFlags:
         list[str] | None,
         typer.Option(help="Additional host name by which clients reach the server (repeatable; * for any)."),
     ] = None
+    public_url: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="URL by which clients reach the server through a proxy; its host is allowed."),
+    ] = None
     memory: Annotated[
         Path | None, typer.Option(help="Translation memory: stores suggestions, and answers exact matches.")
     ] = None
@@ -74,7 +78,7 @@ def serve(*, runs: Runs, server: ServerFlags, limits: LimitFlags, compute: Compu
 
     try:
         from heed.serve.app import make_app
-        from heed.serve.gate import LOCAL_HOSTS, Hosts
+        from heed.serve.gate import LOCAL_HOSTS, Hosts, public_url
         from heed.serve.server import bound_socket, url_of
         from heed.serve.server import serve as run_server
         from heed.serve.service import make_service
@@ -95,7 +99,8 @@ def serve(*, runs: Runs, server: ServerFlags, limits: LimitFlags, compute: Compu
     if server.guide and memory is None:
         raise UsageError("--guide needs the translation memory that guides translations: give --memory.")
     keys = ApiKeys.read(server.api_keys) if server.api_keys is not None else ApiKeys()
-    hosts = Hosts(server.host, server.allowed_host or ())
+    own_url, own_host = public_url(server.public_url) if server.public_url is not None else ("", "")
+    hosts = Hosts(server.host, [*(server.allowed_host or ()), *filter(None, [own_host])])
     share_one_heap()
 
     with bound_socket(server.host, server.port) as listener:
@@ -113,7 +118,7 @@ def serve(*, runs: Runs, server: ServerFlags, limits: LimitFlags, compute: Compu
                 "--guide needs a translator that generates word by word, and none of these runs is one: leave it out."
             )
         request_limits = Limits(queue=limits.queue, seconds=limits.timeout, characters=limits.max_characters)
-        service = make_service(catalogue, request_limits, keys, limits.rate, Log(quiet), memory)
+        service = make_service(catalogue, request_limits, keys, limits.rate, Log(quiet), memory, own_url)
         url = url_of(listener)
         if server.host not in LOCAL_HOSTS and not keys.required:
             warn("anyone who can reach this address can use the server. Restrict it with --api-keys.", quiet)

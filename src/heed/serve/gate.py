@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 import socket
 from collections.abc import Iterable
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, urlsplit
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -63,6 +63,22 @@ def _allowed(host: str) -> str:
             f"{ANY_HOST} for all hosts."
         )
     return name
+
+
+def public_url(url: str) -> tuple[str, str]:
+    """A URL by which clients reach the server, with a slash at its end, and its host.
+
+    Raises UsageError for anything but a scheme, a host and perhaps a path.
+    """
+    try:
+        parts = urlsplit(url)
+        extras = parts.query or parts.fragment or parts.username is not None
+        is_whole = parts.scheme in ("http", "https") and parts.hostname and not extras and parts.port != 0
+    except ValueError:
+        is_whole = False
+    if not is_whole:
+        raise UsageError(f"--public-url {url}: give the URL that clients call, such as https://translate.example.org.")
+    return f"{url.rstrip('/')}/", parts.hostname or ""
 
 
 def _is_address(name: str) -> bool:

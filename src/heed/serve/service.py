@@ -44,6 +44,8 @@ class Service:
     documents: DocumentProcesses = field(default_factory=DocumentProcesses)
     memory: SharedMemory | None = None
     """Translations by people, if the server has a translation memory."""
+    public_url: str = ""
+    """The URL by which clients reach the server, with a slash at its end; empty for that of each request."""
 
     def remembered(self, route: Route, text: str) -> str | None:
         """The translation of exactly this text by a person."""
@@ -93,7 +95,7 @@ class Service:
 
 def make_service(
     catalogue: Catalogue, limits: Limits | None = None, keys: ApiKeys | None = None, per_minute: int = 0,
-    log: Log | None = None, memory: SharedMemory | None = None,
+    log: Log | None = None, memory: SharedMemory | None = None, public_url: str = "",
 ) -> Service:  # fmt: skip
     """The services of a server. The worker is not started."""
     limits, log, metrics = limits or Limits(), log or Log(), Metrics()
@@ -110,6 +112,7 @@ def make_service(
         metrics,
         log,
         memory=memory,
+        public_url=public_url,
     )
 
 

@@ -220,7 +220,8 @@ class LibreTranslateApi:
 
         data = await self.service.jobs.run(request, work, self.service.limits.file_seconds)
         key = self.service.downloads.put(file.name, target.code, data)
-        return TranslatedFile(translatedFileUrl=f"{request.base_url}download_file/{key}")
+        own_url = self.service.public_url or request.base_url
+        return TranslatedFile(translatedFileUrl=f"{own_url}download_file/{key}")
 
     async def download_file(self, filename: str) -> Response:
         """Download a translated file."""
