@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import io
 import json
 import signal
 import socket
@@ -16,8 +17,12 @@ import pytest
 import uvicorn
 from serving import REQUEST, Answer, Live, Runs, held, serving, until
 
+from heed.serve.app import make_app
+from heed.serve.engine.catalogue import Catalogue
 from heed.serve.limits import Limits
-from heed.serve.server import Server, bound_socket
+from heed.serve.server import Server, bound_socket, make_server
+from heed.serve.service import make_service
+from heed.serve.telemetry import Log
 from heed.tasks.predictor import Predictor
 
 
@@ -42,6 +47,44 @@ def test_a_server_that_ends_while_its_models_load_does_not_say_that_it_is_ready(
     with ThreadPoolExecutor(1) as pool:
         pool.submit(asyncio.run, server._await_models()).result()
     assert said == []
+
+
+def test_a_warm_up_may_take_long_and_says_what_it_waits_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, sleep, written, said = [0.0], asyncio.sleep, io.StringIO(), list[str]()
+    worker = SimpleNamespace(is_warm=False, num_deaths=0)
+    service: Any = SimpleNamespace(
+        worker=worker, catalogue=SimpleNamespace(warming="en-de"), log=Log(stream=written), jobs=None
+    )
+    server = Server(uvicorn.Config("none", log_config=None), service, lambda: said.append("ready"))
+
+    async def pass_time(seconds: float) -> None:
+        now[0] += 100 * seconds
+        worker.is_warm = now[0] > 900
+        await sleep(0)
+
+    async def wait() -> None:
+        monkeypatch.setattr(asyncio.get_running_loop(), "time", lambda: now[0])
+        monkeypatch.setattr(asyncio, "sleep", pass_time)
+        await server._await_models()
+
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(asyncio.run, wait()).result()
+    assert (said, server.failure, server.should_exit) == (["ready"], None, False)
+    reports = [json.loads(line) for line in written.getvalue().splitlines()]
+    assert [(each["event"], each["model"]) for each in reports] == [("warming_up", "en-de")] * 30
+    assert [each["seconds"] for each in reports] == list(range(30, 901, 30))
+
+
+def test_a_model_that_fails_on_its_first_sentence_ends_the_server(runs: Runs) -> None:
+    loaded, model = held(runs.translator)
+    model.failure = RuntimeError("no")
+    service = make_service(Catalogue.of_runs([loaded]), log=Log(stream=io.StringIO()))
+    with bound_socket("127.0.0.1", 0) as listener:
+        server = make_server(make_app(service), service, lambda: None)
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(server.run, [listener]).result(60)
+    assert server.failure == "a model failed on its first sentence; see the log for details."
+    assert service.catalogue.warming == "en-de"
 
 
 def test_small_answers_are_sent_at_once() -> None:

@@ -27,8 +27,8 @@ ACCEPTED_AT_ONCE = OTHER_FILES // 8
 """Connections that are accepted before some of those that are too many are closed, which takes a few turns."""
 WAITING_CONNECTIONS = 1024
 """Connections that the system holds until they are accepted."""
-WARM_UP_SECONDS = 300.0
-"""Maximum time until every model has run once."""
+REPORT_EVERY = 30.0
+"""Seconds between two reports of which model has not yet run once."""
 
 
 class Server(uvicorn.Server):
@@ -73,12 +73,17 @@ class Server(uvicorn.Server):
             gc.collect()
 
     async def _await_models(self) -> None:
-        """Call `ready` when the models are warm, or end the server if one fails."""
-        waited = 0.0
+        """Call `ready` when the models are warm, or end the server if one fails. A slow machine may take its time."""
+        clock = asyncio.get_running_loop().time
+        begin = clock()
+        next_report = begin + REPORT_EVERY
         while not self.service.worker.is_warm and not self.should_exit:
             await asyncio.sleep(0.05)
-            waited += 0.05
-            if self.service.worker.num_deaths or waited > WARM_UP_SECONDS:
+            if clock() >= next_report:
+                seconds = round(clock() - begin)
+                self.service.log.event("warming_up", model=self.service.catalogue.warming, seconds=seconds)
+                next_report += REPORT_EVERY
+            if self.service.worker.num_deaths:
                 self.failure = "a model failed on its first sentence; see the log for details."
                 self.should_exit = True
                 return

@@ -170,6 +170,8 @@ class Catalogue:
     def __init__(self, models: Sequence[ServedModel], guide: SharedMemory | None = None) -> None:
         """`guide`: the translation memory that guides the models that it can."""
         self.guide = guide
+        self.warming = ""
+        """The model that `warm_up` runs or ran last, by name."""
         self.replace(models)
 
     def replace(self, models: Sequence[ServedModel]) -> None:
@@ -244,6 +246,7 @@ class Catalogue:
     def warm_up(self) -> None:
         """Run every model once."""
         for model in self.models.values():
+            self.warming = model.name
             model.warm_up()
 
     def detector(self) -> LanguageIdentifier:
