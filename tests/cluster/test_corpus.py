@@ -8,6 +8,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from heed.cluster.corpus import Work, compute_corpus
 from heed.cluster.parts import cut, input_files, open_files, read_part
 from heed.cluster.ray_cluster import Cluster
 from heed.core.errors import DataError, UsageError
+from heed.run import Run
 
 __all__ = ["without_shape_checks"]
 
@@ -276,6 +278,19 @@ def test_a_corpus_is_translated_as_lines_are(run: Path, tmp_path: Path) -> None:
     assert (options["--beam"], options["--scores"], options["--precision"]) == (3, True, "float32")
 
 
+def test_a_row_has_one_translation_whatever_the_recipe_prints(run: Path, tmp_path: Path) -> None:
+    several = shutil.copytree(run, tmp_path / "run")
+    recipe = (several / "recipe.toml").read_text()
+    (several / "recipe.toml").write_text(
+        recipe.replace("nbest = 1", "nbest = 2").replace("diversity = 0.0", "diversity = 0.5")
+    )
+    assert Run(several).recipe.decoding.nbest == 2
+    write_lines(tmp_path / "in", TEXTS)
+    on_corpus("translate", several, "--scores", "--input", tmp_path / "in", output=tmp_path / "out")
+    on_corpus("translate", run, "--scores", "--input", tmp_path / "in", output=tmp_path / "expected")
+    assert results(tmp_path / "out") == results(tmp_path / "expected")
+
+
 def test_pairs_are_scored_embedded_and_predicted_as_lines_are(run: Path, tmp_path: Path) -> None:
     sides = dict(zip(("src", "tgt"), map(list, zip(*pairs(30, seed=9), strict=True)), strict=True))
     text, src = "".join(f"{line}\n" for line in sides["tgt"]), write_lines(tmp_path / "src", sides["src"])
@@ -315,6 +330,10 @@ def test_pairs_are_scored_embedded_and_predicted_as_lines_are(run: Path, tmp_pat
             "is Parquet, but {}/a.txt is plain text. Give one",
         ),
         (("--ray", "--input", "{}/a.txt", "--output", "out", "--json"), "--json cannot be combined with --ray."),
+        (
+            ("--ray", "--input", "{}/a.txt", "--output", "out", "--decoding.nbest=2"),
+            "with --ray, each row gets one translation: leave out --decoding.nbest.",
+        ),
         (("--ray", "--input", "{}/a.txt", "--output", "out", "--device", "auto"), "--ray takes --device cpu or cuda"),
     ],
 )

@@ -226,11 +226,15 @@ def _translate_corpus(
         "--json-input": constraints.json_input, "--prefix-file": constraints.prefix_file,
     })  # fmt: skip
     names, keys = split_words(words)
+    if keys.get("nbest", 1) != 1:
+        raise UsageError("with --ray, each row gets one translation: leave out --decoding.nbest.")
     run = _only_run(names).absolute()
     constraints, combination = with_whole_paths(constraints), with_whole_paths(combination)
+    own_words = [word for word in words if word.startswith("-")]
+    if "nbest" not in keys:
+        own_words.append("--decoding.nbest=1")  # whatever the recipe has
     opening = partial(
-        _open_corpus, [str(run), *(word for word in words if word.startswith("-"))], search, constraints, combination,
-        layout, errors, quiet,
+        _open_corpus, [str(run), *own_words], search, constraints, combination, layout, errors, quiet
     )  # fmt: skip
     needs = [
         run, *(combination.ensemble or ()), combination.lm, combination.memory, constraints.glossary,
