@@ -113,6 +113,16 @@ def test_the_server_may_have_a_thread_for_each_request_in_progress() -> None:
     assert compose()["services"]["heed"]["pids_limit"] > needed
 
 
+def test_the_files_that_are_read_at_once_fit_into_the_memory_of_the_unit_and_the_container() -> None:
+    from heed.serve.engine.document_processes import MEMORY, files_at_once
+
+    assert (unit()["MemoryMax"], compose()["services"]["heed"]["mem_limit"]) == ("4G", "4g")
+    allowed = 4 << 30
+    assert files_at_once(allowed) * MEMORY <= allowed - MEMORY, "the server needs memory, too"
+    [number] = re.findall(r"(\w+) files at once in 4 GB", (ROOT / "docs" / "deploying.md").read_text())
+    assert number == {3: "three"}[files_at_once(allowed)]
+
+
 def test_the_unit_outlives_a_process_that_the_system_ends_when_memory_runs_out() -> None:
     assert unit()["OOMPolicy"] == "continue"
 

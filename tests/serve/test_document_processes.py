@@ -23,7 +23,13 @@ from heed.documents.formats import translate_file
 from heed.documents.inline_tags import Links
 from heed.documents.text_translator import TextTranslator
 from heed.documents.translation import Step, TranslateOptions, Watch
-from heed.serve.engine.document_processes import MOST_IDLE, DocumentProcess, DocumentProcesses
+from heed.serve.engine.document_processes import (
+    MOST_IDLE,
+    MOST_PROCESSES,
+    DocumentProcess,
+    DocumentProcesses,
+    files_at_once,
+)
 from heed.text.normalise import Normaliser
 from heed.text.readers.columns import Sides
 
@@ -193,6 +199,19 @@ def test_files_wait_for_a_process_as_long_as_somebody_waits_for_them(processes: 
         with pytest.raises(KeyboardInterrupt):
             processes.translate("a.txt", b"a", searcher, path_of("a"), TranslateOptions(), SIDES)
     assert searcher.num_checks == 2
+
+
+def test_no_more_files_are_read_at_once_than_there_is_memory_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = (1 << 29, 2 << 30, (4 << 30) - 1, 4 << 30, 64 << 30)
+    assert [files_at_once(size) for size in sizes] == [1, 1, 2, 3, MOST_PROCESSES]
+    monkeypatch.setattr("heed.serve.engine.document_processes.memory_bytes", lambda: 3 << 30)
+    processes, searcher = DocumentProcesses(), Upper()
+    searcher.stops_after = 1
+    try:
+        with processes._process(lambda: None), processes._process(lambda: None), pytest.raises(KeyboardInterrupt):
+            processes.translate("a.txt", b"a", searcher, path_of("a"), TranslateOptions(), SIDES)
+    finally:
+        processes.close()
 
 
 def test_processes_are_used_again_and_few_are_kept(processes: DocumentProcesses) -> None:

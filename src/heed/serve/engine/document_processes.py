@@ -15,6 +15,7 @@ from dataclasses import asdict
 from multiprocessing.connection import Pipe
 from typing import Any
 
+from heed.core.environment import memory_bytes
 from heed.core.errors import DataError
 from heed.core.json_text import parse_json
 from heed.decoding.options import Constraints
@@ -23,7 +24,7 @@ from heed.documents.translation import Searcher, Step, TranslateOptions
 from heed.text.readers.columns import Sides
 
 MOST_PROCESSES = 8
-"""Files that are read at once. Others wait."""
+"""Files that are read at once, where there is memory for as many. Others wait."""
 MEMORY = 1 << 30
 """Bytes of memory, beyond those of a process without a file, that a file may take."""
 MOST_UNPACKED = 16 << 20
@@ -32,6 +33,11 @@ LEAST_IDLE, MOST_IDLE = 2, 4
 """Processes that are kept ready, as starting one takes a quarter of a second."""
 POLL_SECONDS = 0.1
 """Time between two looks at whether anybody still waits."""
+
+
+def files_at_once(memory: int) -> int:
+    """How many files may be read at once in this memory, of which the server itself has as much as a file."""
+    return max(1, min(MOST_PROCESSES, memory // MEMORY - 1))
 
 
 class DocumentProcess:
@@ -95,8 +101,9 @@ class DocumentProcess:
 class DocumentProcesses:
     """The processes of a server."""
 
-    def __init__(self, most: int = MOST_PROCESSES) -> None:
-        self._places = threading.BoundedSemaphore(most)
+    def __init__(self, most: int | None = None) -> None:
+        """`most`: files that are read at once; by default as many as the memory of the machine is enough for."""
+        self._places = threading.BoundedSemaphore(most or files_at_once(memory_bytes()))
         self._idle: list[DocumentProcess] = []
         self._lock = threading.Lock()
         self._is_closed = False
