@@ -230,6 +230,28 @@ def test_draining_has_a_time_limit(runs: Runs) -> None:
         assert not live.thread.is_alive()
 
 
+def test_draining_has_its_time_limit_on_a_busy_machine_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There, each look at the requests comes later than it was meant to."""
+    now, sleep, closed_at = [0.0], asyncio.sleep, list[float]()
+    jobs = SimpleNamespace(is_draining=True, num_admitted=1, close=lambda: closed_at.append(now[0]))
+    service: Any = SimpleNamespace(jobs=jobs, limits=Limits(drain_seconds=20.0))
+    server = Server(uvicorn.Config("none", log_config=None), service, lambda: None)
+
+    async def pass_time(seconds: float) -> None:
+        now[0] += 20 * seconds
+        await sleep(0)
+
+    async def drain() -> None:
+        monkeypatch.setattr(asyncio.get_running_loop(), "time", lambda: now[0])
+        monkeypatch.setattr(asyncio, "sleep", pass_time)
+        await server._drain()
+
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(asyncio.run, drain()).result()
+    [end] = closed_at
+    assert 20 <= end < 22
+
+
 def test_some_routes_need_no_key(loaded: list[Predictor]) -> None:
     with serving(loaded[:1], keys=["k"]) as live:
         for path in ("/health", "/ready", "/", "/languages", "/frontend/settings", "/docs"):

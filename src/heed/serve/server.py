@@ -96,10 +96,10 @@ class Server(uvicorn.Server):
             await asyncio.sleep(0.05)
         if self.signals:
             self.service.log.event("draining", requests=self.service.jobs.num_admitted)
-        left = self.service.limits.drain_seconds
-        while self.service.jobs.num_admitted and left > 0:
+        clock = asyncio.get_running_loop().time
+        end = clock() + self.service.limits.drain_seconds
+        while self.service.jobs.num_admitted and clock() < end:
             await asyncio.sleep(0.05)
-            left -= 0.05
         self.service.jobs.close()  # whoever is left gets an answer, too
         self.should_exit = True
 
