@@ -16,11 +16,12 @@ from typing import Any
 import pytest
 import uvicorn
 from serving import REQUEST, Answer, Live, Runs, held, serving, until
+from toy import unchecked_shapes
 
 from heed.serve.app import make_app
 from heed.serve.engine.catalogue import Catalogue
 from heed.serve.limits import Limits
-from heed.serve.server import Server, bound_socket, make_server
+from heed.serve.server import Server, bound_socket, make_server, url_of
 from heed.serve.service import make_service
 from heed.serve.telemetry import Log
 from heed.tasks.predictor import Predictor
@@ -250,6 +251,29 @@ def test_draining_has_its_time_limit_on_a_busy_machine_too(monkeypatch: pytest.M
         pool.submit(asyncio.run, drain()).result()
     [end] = closed_at
     assert 20 <= end < 22
+
+
+def test_models_are_not_run_by_others_than_the_worker_while_they_load(runs: Runs) -> None:
+    """Whether a model has attention is found by running it."""
+    loaded, model = held(runs.translator)
+    with bound_socket("127.0.0.1", 0) as listener, unchecked_shapes(), model.shut():
+        service = make_service(Catalogue.of_runs([loaded]), log=Log(stream=io.StringIO()))
+        server = make_server(make_app(service), service, lambda: None)
+        thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
+        thread.start()
+        live = Live(url_of(listener), service, server, thread)
+        try:
+            until(lambda: model.is_held)
+            answer = live.ask("GET", "/api/models", None, {}, seconds=20)
+            assert (answer.status, answer.headers["retry-after"]) == (503, "2")
+            assert answer.json["error"]["message"] == "The server is loading its models."
+            model.open()
+            until(lambda: service.worker.is_warm)
+            assert live.get("/api/models").json["models"][0]["attends"]
+        finally:
+            model.open()
+            server.should_exit = True
+            thread.join(60)
 
 
 def test_some_routes_need_no_key(loaded: list[Predictor]) -> None:

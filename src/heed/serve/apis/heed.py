@@ -59,6 +59,7 @@ class HeedApi:
 
     async def models(self) -> schema.Models:
         """Models, languages and limits of the server."""
+        self.service.jobs.require_warm()
         languages = [
             schema.LanguageWithTargets(
                 code=each.code, name=each.name, direction=each.direction,

@@ -52,11 +52,15 @@ class Jobs:
             job.cancel(_shutting_down())
         self._threads.close()
 
+    def require_warm(self) -> None:
+        """Raise ApiError unless every model has run once, and so is completely known."""
+        if not self._worker.is_warm:
+            raise ApiError(503, "The server is loading its models.", retry_after=RETRY_AFTER)
+
     def _admit(self, seconds: float) -> Job:
         if self.is_draining:
             raise _shutting_down()
-        if not self._worker.is_warm:
-            raise ApiError(503, "The server is loading its models.", retry_after=RETRY_AFTER)
+        self.require_warm()
         if self.num_admitted >= self._limits.queue:
             raise ApiError(503, "The server is full; retry later.", retry_after=RETRY_AFTER)
         return Job(self._worker, self._limits, self._metrics, seconds, self._pace)
