@@ -276,6 +276,17 @@ def test_models_are_not_run_by_others_than_the_worker_while_they_load(runs: Runs
             thread.join(60)
 
 
+def test_head_is_answered_as_get_without_a_body(live: Live) -> None:
+    """As checks of other programs whether a server is there, and programs that download, ask."""
+    for path in ("/", "/health", "/ready", "/languages", "/page/page.js"):
+        got, headers = live.get(path), live.ask("HEAD", path, None, {})
+        assert (headers.status, headers.body) == (200, b"")
+        assert headers.headers["content-length"] == got.headers["content-length"] == str(len(got.body))
+    assert live.ask("HEAD", "/nothing", None, {}).status == 404
+    refused = live.ask("HEAD", "/translate", None, {})
+    assert (refused.status, refused.headers["allow"]) == (405, "POST")
+
+
 def test_some_routes_need_no_key(loaded: list[Predictor]) -> None:
     with serving(loaded[:1], keys=["k"]) as live:
         for path in ("/health", "/ready", "/", "/languages", "/frontend/settings", "/docs"):

@@ -61,6 +61,7 @@ def make_app(service: Service, cors_origins: Sequence[str] = (), hosts: Hosts | 
             allow_headers=["Authorization", "Content-Type"], allow_credentials=False, expose_headers=["Retry-After"],
         )  # fmt: skip
     app.add_middleware(Observed, metrics=service.metrics, log=service.log)
+    app.add_middleware(HeadAsGet)
     describe = app.openapi
     app.openapi = lambda: described(describe())  # type: ignore[method-assign]
     return app
@@ -91,6 +92,18 @@ class Failures:
             if has_begun:
                 raise
             await error_response(self.service.reported(error, "request_failed"), scope["path"])(scope, receive, send)
+
+
+class HeadAsGet:
+    """Middleware that answers HEAD as GET. uvicorn sends the headers alone."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request."""
+        is_head = scope["type"] == "http" and scope["method"] == "HEAD"
+        await self.app({**scope, "method": "GET"} if is_head else scope, receive, send)
 
 
 async def _watch(service: Service) -> None:
