@@ -211,6 +211,20 @@ def test_only_named_origins_are_allowed(loaded: list[Predictor]) -> None:
         assert "access-control-allow-origin" not in other.headers
 
 
+def test_a_page_of_a_named_origin_may_send_any_header(loaded: list[Predictor]) -> None:
+    """As OpenAI's client does, which says in headers of its own where it runs."""
+    names = "authorization,content-type,x-stainless-lang,x-stainless-retry-count"
+    ask = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": names}
+    with serving(loaded[:1], cors=["https://page.example"]) as live:
+        named, other = (
+            live.ask("OPTIONS", "/v1/completions", None, {**ask, "Origin": f"https://{host}.example"})
+            for host in ("page", "other")
+        )
+    assert (named.status, named.headers["access-control-allow-headers"]) == (200, names)
+    assert other.status == 400
+    assert "access-control-allow-origin" not in other.headers
+
+
 def test_a_page_of_a_named_origin_can_read_why_it_is_refused(loaded: list[Predictor]) -> None:
     origin = {"Origin": "https://page.example"}
     with serving(loaded[:1], cors=[origin["Origin"]]) as live:

@@ -58,7 +58,7 @@ def make_app(service: Service, cors_origins: Sequence[str] = (), hosts: Hosts | 
     if cors_origins:  # around those three, so that a page can read why they refuse it, and that the server failed
         app.add_middleware(
             CORSMiddleware, allow_origins=list(cors_origins), allow_methods=["GET", "POST"],
-            allow_headers=["Authorization", "Content-Type"], allow_credentials=False, expose_headers=["Retry-After"],
+            allow_headers=["*"], allow_credentials=False, expose_headers=["Retry-After"],
         )  # fmt: skip
     app.add_middleware(Observed, metrics=service.metrics, log=service.log)
     app.add_middleware(HeadAsGet)
