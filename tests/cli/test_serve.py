@@ -42,6 +42,11 @@ def test_an_empty_host_is_not_all_networks(bigram: Path) -> None:
     assert (result.code, result.err.startswith("error: --host is empty.")) == (2, True)
 
 
+def test_an_origin_that_no_browser_sends_is_reported(bigram: Path) -> None:
+    result = call("serve", bigram, "--port", "0", "--cors-origin", "https://page.example/")
+    assert (result.code, "--cors-origin https://page.example/: give an origin" in result.err) == (2, True)
+
+
 def test_missing_runs_and_missing_keys_are_reported(bigram: Path, tmp_path: Path) -> None:
     assert call("serve", tmp_path / "nothing", "--port", "0").code == 66
     assert call("serve", "--port", "0").code == 2

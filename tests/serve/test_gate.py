@@ -10,7 +10,7 @@ from serving import REQUEST, Live, connected, rest_of, serving
 from heed.core.errors import UsageError
 from heed.serve.auth import ApiKeys
 from heed.serve.errors import ApiError
-from heed.serve.gate import Hosts, public_url
+from heed.serve.gate import Hosts, public_url, web_origin
 from heed.tasks.predictor import Predictor
 
 
@@ -71,6 +71,19 @@ def test_an_allowed_name_that_no_request_can_have_is_refused(allowed: str) -> No
 def test_the_host_of_the_url_that_clients_use_is_allowed(url: str, own: str, host: str) -> None:
     assert public_url(url) == (own, host)
     assert is_allowed(Hosts(allowed=[host]), url.split("/")[2])
+
+
+@pytest.mark.parametrize("origin", ["https://Page.example", "http://localhost:3000", "moz-extension://a-b", "*"])
+def test_an_origin_is_as_browsers_send_it(origin: str) -> None:
+    assert web_origin(origin) == origin.lower()
+
+
+@pytest.mark.parametrize(
+    "origin", ["page.example", "https://page.example/", "https://page.example/app", "https://*.example", "https://", ""]
+)
+def test_an_origin_that_no_browser_sends_is_refused(origin: str) -> None:
+    with pytest.raises(UsageError, match="--cors-origin"):
+        web_origin(origin)
 
 
 @pytest.mark.parametrize(

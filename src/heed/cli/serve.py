@@ -78,7 +78,7 @@ def serve(*, runs: Runs, server: ServerFlags, limits: LimitFlags, compute: Compu
 
     try:
         from heed.serve.app import make_app
-        from heed.serve.gate import LOCAL_HOSTS, Hosts, public_url
+        from heed.serve.gate import LOCAL_HOSTS, Hosts, public_url, web_origin
         from heed.serve.server import bound_socket, url_of
         from heed.serve.server import serve as run_server
         from heed.serve.service import make_service
@@ -100,6 +100,7 @@ def serve(*, runs: Runs, server: ServerFlags, limits: LimitFlags, compute: Compu
         raise UsageError("--guide needs the translation memory that guides translations: give --memory.")
     keys = ApiKeys.read(server.api_keys) if server.api_keys is not None else ApiKeys()
     own_url, own_host = public_url(server.public_url) if server.public_url is not None else ("", "")
+    origins = list(map(web_origin, server.cors_origin or ()))
     hosts = Hosts(server.host, [*(server.allowed_host or ()), *filter(None, [own_host])])
     share_one_heap()
 
@@ -126,7 +127,7 @@ def serve(*, runs: Runs, server: ServerFlags, limits: LimitFlags, compute: Compu
         def ready() -> None:
             message(f"{', '.join(names)} at {url} (page, LibreTranslate and OpenAI APIs); stop with Ctrl-C", quiet)
 
-        app = make_app(service, server.cors_origin or (), hosts)
+        app = make_app(service, origins, hosts)
         folders = dict(zip(names, runs, strict=True))
         load_again = _loader(compute.open_run, server.guide, quiet)
         change_over = ChangeOver(catalogue, folders, load_again, service.worker, service.log)

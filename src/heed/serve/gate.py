@@ -81,6 +81,20 @@ def public_url(url: str) -> tuple[str, str]:
     return f"{url.rstrip('/')}/", parts.hostname or ""
 
 
+def web_origin(origin: str) -> str:
+    """An origin whose pages may call the server, as browsers write it; `*` for all.
+
+    Raises UsageError for what no browser sends, such as a URL with a path.
+    """
+    scheme, has_scheme, host = origin.partition("://")
+    if origin != ANY_HOST and (not has_scheme or not scheme or not host or set(host) & set("/?#@* ")):
+        raise UsageError(
+            f"--cors-origin {origin}: give an origin as browsers send it, with its scheme and without a path, such as "
+            f"https://page.example.org, or {ANY_HOST} for all."
+        )
+    return origin.lower()
+
+
 def _is_address(name: str) -> bool:
     try:
         ipaddress.ip_address(name)
