@@ -137,6 +137,15 @@ def test_long_sources_are_searched_by_few(setting: Setting) -> None:
     assert setting.engine.calls == [[1], [2, 3], [4]]
 
 
+def test_a_long_source_that_has_to_wait_keeps_no_short_one_waiting(setting: Setting) -> None:
+    setting.busy()
+    tickets = [setting.ask(2), setting.ask(3, "two", length=MAX_SOURCE_TOKENS), setting.ask(4, "three")]
+    setting.engine.release()
+    for ticket in tickets:
+        setting.outcome(ticket)
+    assert setting.engine.calls == [[1], [2, 4], [3]]
+
+
 def test_equal_searches_are_made_once(setting: Setting) -> None:
     setting.busy()
     waiting = [setting.ask(2, "one"), setting.ask(2, "two")]

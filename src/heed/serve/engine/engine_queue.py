@@ -127,9 +127,10 @@ class EngineQueue:
         while owners and len(batch) < MAX_BATCH:
             queue = self._waiting[owner := owners.popleft()]
             search = queue[0]
-            longest = max(longest, len(search.request.source))
-            if batch and (search.call_key != batch[0].call_key or longest * (len(batch) + 1) > MAX_SOURCE_TOKENS):
+            length = max(longest, len(search.request.source))
+            if batch and (search.call_key != batch[0].call_key or length * (len(batch) + 1) > MAX_SOURCE_TOKENS):
                 continue
+            longest = length
             batch.append(queue.popleft())
             del self._waiting[owner]
             if queue:
