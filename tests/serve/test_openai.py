@@ -159,6 +159,16 @@ def test_a_stream_has_the_same_texts_in_pieces(client: OpenAI) -> None:
     assert usage == whole.usage
 
 
+def test_streams_ask_proxies_to_pass_each_event_on(live: Live) -> None:
+    for path, body in (
+        ("/v1/completions", {"model": "lm", "prompt": "the", "max_tokens": 3}),
+        ("/api/generate", {"prompt": "the", "max_tokens": 3}),
+        ("/api/translate", {"text": "ba ce"}),
+    ):
+        headers = live.post(path, {**body, "stream": True}).headers
+        assert (headers["cache-control"], headers["x-accel-buffering"]) == ("no-cache", "no"), path
+
+
 def test_a_stream_consists_of_events_and_ends_with_done(live: Live) -> None:
     answer = live.post("/v1/completions", {"model": "lm", "prompt": "the", "max_tokens": 3, "stream": True})
     assert answer.headers["content-type"].startswith("text/event-stream")

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from fastapi import APIRouter, Depends, Request, Response
-from fastapi.responses import PlainTextResponse, StreamingResponse
+from fastapi.responses import PlainTextResponse
 
 from heed.documents.formats import FORMATS
 from heed.documents.html_spans import spoken_text
@@ -27,7 +27,7 @@ from heed.serve.apis.heed_fields import (
     sentence_of,
     tokens_of,
 )
-from heed.serve.apis.schema import Answer, content, errors, request_body
+from heed.serve.apis.schema import Answer, content, errors, event_stream, request_body
 from heed.serve.engine.catalogue import Route, ServedModel
 from heed.serve.engine.generation import Prompt, continuations, temperature_of
 from heed.serve.engine.job import SEPARATE_BATCH, Job
@@ -337,7 +337,7 @@ class HeedApi:
 
     async def _streamed(self, work: Callable[[Job, Send], None]) -> Response:
         events: AsyncIterator[Event] = await self.service.jobs.stream(work)
-        return StreamingResponse(self._events(events), media_type="text/event-stream")
+        return event_stream(self._events(events))
 
     async def _events(self, events: AsyncIterator[Event]) -> AsyncIterator[str]:
         """Server-sent events. An error is one too, as the status has been sent already."""

@@ -12,7 +12,6 @@ from functools import partial
 from typing import Any
 
 from fastapi import APIRouter, Depends, Request, Response
-from fastapi.responses import StreamingResponse
 
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import SearchOptions
@@ -27,7 +26,7 @@ from heed.serve.apis.openai_schema import (
     OpenAIError,
     Usage,
 )
-from heed.serve.apis.schema import content, errors, request_body
+from heed.serve.apis.schema import content, errors, event_stream, request_body
 from heed.serve.engine.catalogue import ServedModel
 from heed.serve.engine.generation import Prompt, continuations, temperature_of
 from heed.serve.engine.job import Job
@@ -90,7 +89,7 @@ class OpenAIApi:
         )
         if body.stream:
             events: AsyncIterator[Event] = await self.service.jobs.stream(partial(_stream, request=checked))
-            return StreamingResponse(self._events(empty, checked, events), media_type="text/event-stream")
+            return event_stream(self._events(empty, checked, events))
         choices, usage = await self.service.jobs.run(request, lambda job: _complete(job, checked))
         return empty.model_copy(update={"choices": choices, "usage": usage})
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Annotated, Any
 
+from fastapi.responses import StreamingResponse
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict
 
 from heed.serve.bodies import JSON
@@ -48,6 +49,12 @@ class PlainError(Answer):
     """An error of LibreTranslate's API and of the routes about the server itself."""
 
     error: str
+
+
+def event_stream(events: AsyncIterator[str]) -> StreamingResponse:
+    """Server-sent events, which no proxy keeps back: nginx would collect them by default."""
+    headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
+    return StreamingResponse(events, media_type="text/event-stream", headers=headers)
 
 
 def errors(model: type[BaseModel], *statuses: int) -> Responses:
