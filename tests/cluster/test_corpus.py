@@ -26,6 +26,7 @@ from heed.cluster.corpus import Work, compute_corpus
 from heed.cluster.parts import cut, input_files, open_files, read_part
 from heed.cluster.ray_cluster import Cluster
 from heed.core.errors import DataError, UsageError
+from heed.inference.output_checks import Confidence
 from heed.run import Run
 
 __all__ = ["without_shape_checks"]
@@ -307,13 +308,29 @@ def test_pairs_are_scored_embedded_and_predicted_as_lines_are(run: Path, tmp_pat
     found = results(tmp_path / "embedded")["vector"]
     np.testing.assert_allclose(found[:30], vectors, rtol=1e-4, atol=1e-6)
     assert found[30:] == nothing
-    on_corpus("predict", run, *words, "--top", 2, "--probabilities", output=tmp_path / "predicted")
+    ones = (1.0, 1.0, 1.0, 1.0)
+    confidence = Confidence(
+        mean=ones,
+        scale=ones,
+        weights=ones,
+        bias=0.5,
+        good_chrf=50.0,
+        num_sentences=80,
+        beam_size=5,
+        calibration_error=0.1,
+    )
+    confidence.write(calibrated := shutil.copytree(run, tmp_path / "run"))
+    on_corpus("predict", calibrated, *words, "--top", 2, "--probabilities", output=tmp_path / "predicted")
     rows = results(tmp_path / "predicted")
-    assert list(rows)[2:] == ["prediction", "probability", "prediction2", "probability2"]
-    lines = call("predict", run, "--top", 2, stdin=text).lines
-    found = list(zip(rows["prediction"], rows["prediction2"], strict=True))
-    assert ["\t".join(answer for answer in answers if answer is not None) for answers in found[:30]] == lines
-    assert found[30:] == [(None, None)] * 10
+    names = ["prediction", "probability", "prediction2", "probability2"]
+    assert list(rows)[2:] == names
+    lines = call("predict", calibrated, "--top", 2, "--probabilities", stdin=text).lines
+    found = list(zip(*(rows[name] for name in names), strict=True))
+    shown = [[f"{cell:.4f}" if isinstance(cell, float) else cell for cell in row if cell is not None] for row in found]
+    assert ["\t".join(cells) for cells in shown[:30]] == lines
+    assert found[30:] == [(None,) * 4] * 10
+    refused = on_corpus("predict", run, *words, "--probabilities", output=tmp_path / "refused", code=2)
+    assert "its confidence is not calibrated" in refused.err
 
 
 @pytest.mark.parametrize(
