@@ -4,7 +4,8 @@
 
 Each run translates the test set with each beam and in each number format. Each run and format has a process of its own,
 with a loaded model, one worker for each CPU and heed's limits and output checks; they take turns. Speed is lines a
-second relative to the first run with its recipe's beam in float32, which also is what the paired tests compare with.
+second relative to the first run with the widest beam in the first number format, which the paired tests compare with,
+too.
 Nothing is both better and faster than a translator on the front. `--measured FILE` reads and keeps the results, so that
 several pictures can be drawn of them.
 """
@@ -172,10 +173,12 @@ def main() -> None:
     given = parser.parse_args()
     kept = json.loads(given.measured.read_text()) if given.measured and given.measured.exists() else {}
     sets = {title: [Point(**{**each, "interval": tuple(each["interval"])}) for each in kept[title]] for title in kept}
+    if given.runs and not (given.src and given.ref):
+        parser.error("give the test set with --src and --ref")
     if given.runs:
         title = given.title or given.src.name
         sets[title] = measure(given.runs, given.src, given.ref, given.beams, given.precisions, given.turns)
-        print(peers.machine_line(num_cpus(), ["ctranslate2"]))
+        print(peers.machine_line(num_cpus(), ["ctranslate2"] if peers.installed("ctranslate2") else []))
         print(f"\n{table(sets[title])}")
     if given.measured:
         given.measured.write_text(json.dumps({title: [*map(asdict, points)] for title, points in sets.items()}))

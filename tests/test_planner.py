@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,17 @@ def stream(tmp_path: Path) -> Path:
         data__normaliser__form="nfkc", tokenizer__kind="character", training__context=9, training__num_streams=3,
     )  # fmt: skip
     return with_weights(run).folder
+
+
+def test_fine_tuning_takes_over_no_streams_from_a_run_that_reads_lines(tmp_path: Path) -> None:
+    """Earlier versions wrote a number of streams into such a recipe, where it had no effect."""
+    run = with_weights(language_run(tmp_path, "lines", "gpt", train=False, data__text_as="lines"))
+    recipe = run.folder / "recipe.toml"
+    text = re.sub(r"num_streams = \d+", "num_streams = 32", recipe.read_text())
+    assert "num_streams = 32" in text
+    recipe.write_text(text)
+    plan = plan_for(tmp_path, text_keys(tmp_path), init=run.folder)
+    assert (plan.recipe.data.text_as, "training.num_streams" in plan.reasons) == ("lines", False)
 
 
 @pytest.mark.parametrize("more", [{}, {"training__max_minutes": 1.0}], ids=["any time", "very short"])

@@ -251,7 +251,7 @@ def _inherited(task: type[Task], trained: Mapping[str, Any], given: Mapping[str,
     """Settings that the weights of a run require. A new vocabulary has the same kind; its size fits the new data."""
     keys = [f"{table}.{name}" for table in ("tokenizer", "model") for name in trained[table]]
     keys.remove("tokenizer.vocab_size")
-    keys += ["data.normaliser", *task.inherited_keys(given)]
+    keys += ["data.normaliser", *task.inherited_keys(given, trained)]
     values = {key: trained[table][name] for key in keys for table, name in [key.split(".")]}
     values = {key: value for key, value in values.items() if value is not None}
     return {**values, **_inherited_rate(trained, given)}

@@ -268,6 +268,7 @@ def test_any_markdown_can_be_read_and_keeps_its_letters(text: str) -> None:
         ("From ~5 to ~10, ~~not this~~ and 2^3", "FROM ~5 TO ~10, ~~NOT THIS~~ AND 2^3"),
         ("~A word~, **~two~** _~more words~_ (~x~).", "~A WORD~, **~TWO~** _~MORE WORDS~_ (~X~)."),
         ("A *v*~max~ and (a)~b~ or a~b c~, ~5 or 7~8, ~/a/b ~", "A *V*~max~ AND (A)~b~ OR A~B C~, ~5 OR 7~8, ~/A/B ~"),
+        ("==see http://x.org/a_b== or http://x.org/?a=b_c", "==SEE http://x.org/a_b== OR http://x.org/?a=b_c"),
         ("~gone~{.x} and ~~this~~ ~or that~", "~GONE~{.x} AND ~~THIS~~ ~OR THAT~"),
         (r"A a_b\_c and 2 \* 3", r"A A\_B\_C AND 2 \* 3"),
         ("It is $x_i$ or $5 and $6.", "IT IS $x_i$ OR $5 AND $6."),

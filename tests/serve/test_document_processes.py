@@ -205,11 +205,12 @@ def test_no_more_files_are_read_at_once_than_there_is_memory_for(monkeypatch: py
     sizes = (1 << 29, 2 << 30, (4 << 30) - 1, 4 << 30, 64 << 30)
     assert [files_at_once(size) for size in sizes] == [1, 1, 2, 3, MOST_PROCESSES]
     monkeypatch.setattr("heed.serve.engine.document_processes.memory_bytes", lambda: 3 << 30)
-    processes, searcher = DocumentProcesses(), Upper()
-    searcher.stops_after = 1
+    processes = DocumentProcesses()
     try:
-        with processes._process(lambda: None), processes._process(lambda: None), pytest.raises(KeyboardInterrupt):
-            processes.translate("a.txt", b"a", searcher, path_of("a"), TranslateOptions(), SIDES)
+        with processes._process(lambda: None):
+            assert processes._places.acquire(blocking=False), "a second file"
+            assert not processes._places.acquire(blocking=False), "a third one"
+            processes._places.release()
     finally:
         processes.close()
 

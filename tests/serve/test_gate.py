@@ -79,8 +79,10 @@ def test_an_origin_is_as_browsers_send_it(origin: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "origin", ["page.example", "https://page.example/", "https://page.example/app", "https://*.example", "https://", ""]
-)
+    "origin",
+    ["page.example", "https://page.example/", "https://page.example/app", "https://*.example", "https://", "", "null",
+     "https://page.example:443", "http://page.example:80"],
+)  # fmt: skip
 def test_an_origin_that_no_browser_sends_is_refused(origin: str) -> None:
     with pytest.raises(UsageError, match="--cors-origin"):
         web_origin(origin)
@@ -89,7 +91,8 @@ def test_an_origin_that_no_browser_sends_is_refused(origin: str) -> None:
 @pytest.mark.parametrize(
     "url",
     ["translate.example", "//translate.example", "https://", "ftp://translate.example", "https://a.example/?key=1",
-     "https://a.example/#a", "https://me:1@a.example", "https://a.example:x", "https://[::1", ""],
+     "https://a.example/#a", "https://a.example/?", "https://a.example/#",
+     "https://me:1@a.example", "https://a.example:x", "https://[::1", ""],
 )  # fmt: skip
 def test_a_url_that_no_link_can_begin_with_is_refused(url: str) -> None:
     with pytest.raises(UsageError, match="--public-url"):

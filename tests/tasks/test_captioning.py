@@ -138,7 +138,8 @@ def test_tables_of_other_formats_and_columns_are_read(tmp_path: Path) -> None:
         ("a.jsonl", '{"image": "a.png", "captions": ["A dog, running.", " ", null, "A dog."], "ids": [1, 2]}\n'
                     '{"image": "b.png", "captions": "A cat."}\n{"image": "a.png", "captions": ["One dog."]}\n'
                     '{"image": "c.png", "captions": []}\n{"image": "d.png", "captions": null}\n'),
-        ("a.csv", 'image,caption\na.png,"[""A dog, running."", ""A dog.""]"\nb.png,A cat.\na.png,One dog.\n'),
+        ("a.csv", 'image,caption\na.png,"[""A dog, running."", ""A dog.""]"\nb.png,"[ ""A cat."",null]"\n'
+                  "a.png,One dog.\nc.png,[]\n"),
     ],
 )  # fmt: skip
 def test_a_list_of_captions_counts_as_a_row_for_each(tmp_path: Path, name: str, content: str) -> None:

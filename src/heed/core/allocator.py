@@ -15,7 +15,8 @@ def keep_freed_memory() -> None:
     the arithmetic on it. Only the command line sets this; the library does not.
     """
     if library := _c_library():
-        library.mallopt(_M_MMAP_THRESHOLD, 1 << 30)
+        if not library.mallopt(_M_MMAP_THRESHOLD, 1 << 30):
+            library.mallopt(_M_MMAP_THRESHOLD, 32 << 20)  # the most that older versions allow
         library.mallopt(_M_TRIM_THRESHOLD, (1 << 31) - 1)
 
 

@@ -56,7 +56,7 @@ _SCRIPT = (
     r"|(?<![\^\[\\])\^(?!\^)[^\^\s\[\]\0]{1,20}\^(?!\^)"
 )
 """A formula of chemistry, or what is raised or lowered, as pandoc has it. A word with none before it is struck."""
-_IN_URL = r"[^\s<>()\[\]{}\"`*~\\\0]|\([^\s<>()\[\]{}\"`*\\\0]{0,200}\)"
+_IN_URL = r"[^\s<>()\[\]{}\"`*~\\=\0]|=(?!=)|\([^\s<>()\[\]{}\"`*\\\0]{0,200}\)"
 _URL = rf"https?://(?:{_IN_URL}){{0,2000}}(?:(?<=\))|(?<![_.,;:!?/]))"
 """An address in the text, whose underscores are none of emphasis."""
 _TOKEN = re.compile(

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 NUM_CANDIDATES = 64
 """Best sentences by BM25, which are then ordered by their tokens in common with the query."""
-MOST_ASKED = 4096
-"""Sentences of which it is asked at a time whether they can be used."""
+MOST_ASKED, MOST_ASKED_IN_ALL = 4096, 1 << 16
+"""Sentences of which it is asked whether they can be used: at a time, and for one query."""
 MAX_EQUAL = 1 << 20
 """Pairs of equal tokens, one of the query and one of a candidate, of all candidates: a comparison takes as long as it
 has of these, and 64 long texts that repeat one word would take a minute."""
@@ -100,11 +100,12 @@ class RelatedSentences:
 
 def _candidates(scores: NDArray[np.float64], usable: Usable) -> list[int]:
     """The usable sentences with the best scores, the best first."""
-    left, found, size = scores.copy(), list[int](), NUM_CANDIDATES
-    while len(found) < NUM_CANDIDATES and (most := min(size, int((left > 0).sum()))):
+    left, found, size, num_asked = scores.copy(), list[int](), NUM_CANDIDATES, 0
+    while len(found) < NUM_CANDIDATES and num_asked < MOST_ASKED_IN_ALL and (most := min(size, int((left > 0).sum()))):
         best = np.argpartition(-left, most - 1)[:most]
         found += usable(sorted(best.tolist(), key=lambda i: (-scores[i], i)))
         left[best] = 0
+        num_asked += most
         size = min(2 * size, MOST_ASKED)
     return found[:NUM_CANDIDATES]
 

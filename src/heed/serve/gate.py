@@ -72,7 +72,7 @@ def public_url(url: str) -> tuple[str, str]:
     """
     try:
         parts = urlsplit(url)
-        extras = parts.query or parts.fragment or parts.username is not None
+        extras = set(url) & set("?#") or parts.username is not None
         is_whole = parts.scheme in ("http", "https") and parts.hostname and not extras and parts.port != 0
     except ValueError:
         is_whole = False
@@ -84,13 +84,16 @@ def public_url(url: str) -> tuple[str, str]:
 def web_origin(origin: str) -> str:
     """An origin whose pages may call the server, as browsers write it; `*` for all.
 
-    Raises UsageError for what no browser sends, such as a URL with a path.
+    Raises UsageError for what no browser sends, such as a URL with a path or with the port that its scheme has anyway,
+    and for `null`, which the pages of many origins send.
     """
-    scheme, has_scheme, host = origin.partition("://")
-    if origin != ANY_HOST and (not has_scheme or not scheme or not host or set(host) & set("/?#@* ")):
+    scheme, has_scheme, host = origin.lower().partition("://")
+    is_usual = (scheme, host.rpartition(":")[2]) in (("http", "80"), ("https", "443")) and ":" in host
+    is_origin = has_scheme and scheme and host and not is_usual and not set(host) & set("/?#@* ")
+    if origin != ANY_HOST and not is_origin:
         raise UsageError(
-            f"--cors-origin {origin}: give an origin as browsers send it, with its scheme and without a path, such as "
-            f"https://page.example.org, or {ANY_HOST} for all."
+            f"--cors-origin {origin}: give an origin as browsers send it, with its scheme and without a path or a "
+            f"usual port, such as https://page.example.org, or {ANY_HOST} for all."
         )
     return origin.lower()
 

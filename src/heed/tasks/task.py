@@ -185,8 +185,11 @@ class Task(ABC):
         return ()
 
     @classmethod
-    def inherited_keys(cls, given: Mapping[str, Any]) -> Sequence[str]:
-        """Recipe keys that fine-tuning inherits in addition to those of the model, the tokenizer and the normaliser."""
+    def inherited_keys(cls, given: Mapping[str, Any], trained: Mapping[str, Any]) -> Sequence[str]:
+        """Recipe keys that fine-tuning inherits in addition to those of the model, the tokenizer and the normaliser.
+
+        `trained`: the tables of the run's recipe.
+        """
         return ()
 
     @classmethod

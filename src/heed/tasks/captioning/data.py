@@ -8,6 +8,7 @@ together, so that they are in one part.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -152,11 +153,10 @@ def _cells(path: Path, columns: tuple[str, str, str], errors: Errors) -> Iterato
 
 def _captions(field: Any, column: str, place: str) -> list[str]:
     """The captions of a row: one, or a list of them, which a cell of a table writes as JSON."""
-    if isinstance(field, str) and field.strip().startswith('["'):
-        try:
-            field = parse_json(field)
-        except ValueError:
-            return [field]
+    if isinstance(field, str) and field.strip().startswith("["):
+        with suppress(ValueError):
+            listed = parse_json(field)
+            field = listed if all(each is None or isinstance(each, str) for each in listed) else field
     if isinstance(field, list):
         return [_text(each, column, place, "a list with ") for each in field]
     return [_text(field, column, place)]

@@ -71,7 +71,7 @@ class CaptioningTask(Task):
         return choose_captioning(stats, machine, given)
 
     @classmethod
-    def inherited_keys(cls, given: Mapping[str, Any]) -> Sequence[str]:
+    def inherited_keys(cls, given: Mapping[str, Any], trained: Mapping[str, Any]) -> Sequence[str]:
         return ("data.image_size",)
 
     @classmethod

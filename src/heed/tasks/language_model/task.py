@@ -101,10 +101,11 @@ class LanguageModelTask(GenerationTask):
         return choose_language_model(stats, machine, given)
 
     @classmethod
-    def inherited_keys(cls, given: Mapping[str, Any]) -> Sequence[str]:
+    def inherited_keys(cls, given: Mapping[str, Any], trained: Mapping[str, Any]) -> Sequence[str]:
         """Settings of reading the text. Independent lines have no choice of line ends and blank lines."""
-        reads = given.get("data.text_as", "stream")
-        of_text = ["data.text_as", "data.line_end", "data.keep_blank_lines"] if reads != "lines" else []
+        reads = given.get("data.text_as", trained["data"].get("text_as", "stream"))
+        is_new_kind = given.get("data.text_as") == "lines"
+        of_text = [] if is_new_kind else ["data.text_as", "data.line_end", "data.keep_blank_lines"]
         return ["training.context", *(["training.num_streams"] if reads == "stream" else []), *of_text]
 
     @classmethod

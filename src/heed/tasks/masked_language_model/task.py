@@ -93,7 +93,7 @@ class MaskedLanguageModelTask(Task):
         return choose_masked_language_model(stats, machine, given)
 
     @classmethod
-    def inherited_keys(cls, given: Mapping[str, Any]) -> Sequence[str]:
+    def inherited_keys(cls, given: Mapping[str, Any], trained: Mapping[str, Any]) -> Sequence[str]:
         return ["data.max_tokens"]
 
     @classmethod

@@ -34,10 +34,11 @@ def read_named(path: str | Path, errors: Errors = "strict") -> Iterator[NamedRow
     rows, separator = table_rows(CorpusFiles(pairs=path), errors, Counter())
     first, headings = next(rows, (1, list[str]()))
     names = [name.strip() for name in headings]
-    if repeated := next((name for name in names if name and names.count(name) > 1), ""):
+    folded = [name.casefold() for name in names]
+    if repeated := next((name for name in names if name and folded.count(name.casefold()) > 1), ""):
         raise DataError(
-            f"{shown_name(path)}:{first}: {names.count(repeated)} columns are called {repeated!r}. Give each a name of "
-            "its own."
+            f"{shown_name(path)}:{first}: {folded.count(repeated.casefold())} columns are called {repeated!r}. Give "
+            "each a name of its own."
         )
     for number, fields in rows:
         if len(fields) < len(names):
