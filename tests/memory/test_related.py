@@ -107,3 +107,15 @@ def test_what_is_found_does_not_depend_on_how_it_was_added() -> None:
     assert len(one_by_one._parts) <= 6
     for query in ([1, 2], [6, 4, 2], [0]):
         assert at_once.find(query) == one_by_one.find(query)
+
+
+def test_the_search_ends_where_many_sentences_cannot_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(related, "MOST_ASKED_IN_ALL", 100)
+    asked: list[int] = []
+
+    def usable(some: Sequence[int]) -> list[int]:
+        asked.extend(some)
+        return []
+
+    assert RelatedSentences([[1, number] for number in range(1000)]).find([1], 4, usable) == {}
+    assert 100 <= len(asked) < 300
