@@ -11,8 +11,8 @@ from heed.core.files import first_foreign
 from heed.core.run_manifest import MANIFEST, read_digests
 from heed.data.image_store import PIXELS, ImageStore
 from heed.data.store import TRAIN
-from heed.inference.ctranslate2_engine import DESCRIPTION, require_intact
-from heed.inference.ctranslate2_engine import FOLDER as CONVERTED
+from heed.inference.converted_model import DESCRIPTION, require_intact
+from heed.inference.converted_model import FOLDER as CONVERTED
 from heed.run import RECIPE, WEIGHTS, Run
 from heed.tasks.prepare import open_tokens
 from heed.training.checkpoints import list_checkpoints, require_whole

@@ -24,7 +24,7 @@ from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import Request, SearchOptions
 from heed.evaluation.evaluation import precision_of
 from heed.evaluation.outputs import System
-from heed.inference.ctranslate2_engine import FOLDER, Conversion
+from heed.inference.converted_model import FOLDER, Conversion
 from heed.metrics import score_outputs
 from heed.report.page import report_text, write_report
 from heed.run import Run

@@ -76,11 +76,9 @@ def predict(
         cluster.run("predict", opening, settings, compute, [folder], errors, quiet)
         return
     _check(images, table, json_lines, input_as)
-    loaded = compute.load(run)
+    loaded = _loaded(run, probabilities, compute)
     if input_as != "auto":
         loaded.require("annotate", "--input-as")
-    if probabilities:
-        loaded.require_probabilities()
     warn_if_not_usable(loaded, quiet)
     found: Iterator[Iterable[str]]
     if images is not None:
@@ -101,6 +99,14 @@ def predict(
         else:
             found = _answers(loaded, top, probabilities, json_lines, errors)
     _write(found)
+
+
+def _loaded(run: Path, probabilities: bool, compute: Compute) -> Any:
+    """The opened run. Raises UsageError where its answers have no probabilities and these are wanted."""
+    loaded = compute.load(run)
+    if probabilities:
+        loaded.require_probabilities()
+    return loaded
 
 
 def _check(images: Path | None, table: Path | None, json_lines: bool, input_as: str) -> None:
@@ -170,10 +176,8 @@ def _open_corpus(run: Path, top: int, probabilities: bool, compute: Compute) -> 
     """What answers the texts of a corpus in a worker."""
     import pyarrow
 
-    loaded = compute.load(run)
+    loaded = _loaded(run, probabilities, compute)
     loaded.require("predict")
-    if probabilities:
-        loaded.require_probabilities()
 
     def predicted(texts: Sequence[str]) -> Mapping[str, Any]:
         answers = loaded.predict(texts, top)

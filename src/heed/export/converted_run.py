@@ -23,7 +23,7 @@ from heed.core.files import atomic_write, sha256_file
 from heed.core.own_files import own_path, read_own
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import Request, SearchOptions
-from heed.inference.ctranslate2_engine import FOLDER, Conversion
+from heed.inference.converted_model import FOLDER, Conversion
 from heed.text.tokenizers import Tokenizer, load_tokenizers
 
 

@@ -19,7 +19,8 @@ from heed.core.errors import UsageError
 from heed.core.files import atomic_folder, remove_folder, storage_errors
 from heed.decoding.detokenizer import Detokenizer
 from heed.export.rounding import PRECISIONS, measure_rounding
-from heed.inference.ctranslate2_engine import DESCRIPTION, FOLDER, Conversion, CTranslate2Engine, describe
+from heed.inference.converted_model import DESCRIPTION, FOLDER, Conversion, describe
+from heed.inference.ctranslate2_engine import CTranslate2Engine
 from heed.inference.ctranslate2_generator import CTranslate2Generator
 from heed.inference.sentences import MAX_TOKENS
 from heed.models import GenerativeModel

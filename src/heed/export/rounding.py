@@ -13,7 +13,8 @@ from heed.core.environment import num_cpus
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import Request, SearchOptions
 from heed.export.verification import validation_rows
-from heed.inference.ctranslate2_engine import CTranslate2Engine, Rounding
+from heed.inference.converted_model import Rounding
+from heed.inference.ctranslate2_engine import CTranslate2Engine
 from heed.inference.line_translator import LineTranslator
 from heed.metrics import output_statistics
 from heed.metrics.significance import FEWEST_ROWS, paired_bootstrap

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from heed.decoding.options import SearchOptions
 from heed.export.converted_run import ConvertedRun, ConvertedSettings, made_from, open_conversion
-from heed.inference.ctranslate2_engine import FOLDER, searcher_with_fallback
+from heed.inference.converted_model import FOLDER
+from heed.inference.ctranslate2_engine import searcher_with_fallback
 from heed.inference.ctranslate2_generator import CTranslate2Generator
 from heed.inference.line_translator import LineTranslator
 from heed.tasks.language_model.data import TextData

@@ -9,7 +9,8 @@ from typing import Any
 
 from heed.decoding.detokenizer import Detokenizer
 from heed.export.converted_run import ConvertedRun, ConvertedSettings, made_from, open_conversion
-from heed.inference.ctranslate2_engine import FOLDER, CTranslate2Engine
+from heed.inference.converted_model import FOLDER
+from heed.inference.ctranslate2_engine import CTranslate2Engine
 from heed.inference.line_translator import LineTranslator
 from heed.tasks.translation.data import TranslationData
 from heed.tasks.translation.translating import RunWithoutPyTorch, Translating
