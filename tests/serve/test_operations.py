@@ -9,6 +9,7 @@ import json
 import signal
 import socket
 import threading
+from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import Any
@@ -50,26 +51,40 @@ def test_a_server_that_ends_while_its_models_load_does_not_say_that_it_is_ready(
     assert said == []
 
 
-def test_a_warm_up_may_take_long_and_says_what_it_waits_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    now, sleep, written, said = [0.0], asyncio.sleep, io.StringIO(), list[str]()
-    worker = SimpleNamespace(is_warm=False, num_deaths=0)
-    service: Any = SimpleNamespace(
-        worker=worker, catalogue=SimpleNamespace(warming="en-de"), log=Log(stream=written), jobs=None
-    )
-    server = Server(uvicorn.Config("none", log_config=None), service, lambda: said.append("ready"))
+def run_slowly(
+    work: Callable[[], Coroutine[Any, Any, None]], monkeypatch: pytest.MonkeyPatch, now: list[float], times: float
+) -> None:
+    """Run a coroutine whose pauses take no time, but so many times their length by the clock `now`."""
+    sleep = asyncio.sleep
 
     async def pass_time(seconds: float) -> None:
-        now[0] += 100 * seconds
-        worker.is_warm = now[0] > 900
+        now[0] += times * seconds
         await sleep(0)
 
-    async def wait() -> None:
+    async def run() -> None:
         monkeypatch.setattr(asyncio.get_running_loop(), "time", lambda: now[0])
         monkeypatch.setattr(asyncio, "sleep", pass_time)
-        await server._await_models()
+        await work()
 
     with ThreadPoolExecutor(1) as pool:
-        pool.submit(asyncio.run, wait()).result()
+        pool.submit(asyncio.run, run()).result()
+
+
+def test_a_warm_up_may_take_long_and_says_what_it_waits_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, written, said = [0.0], io.StringIO(), list[str]()
+
+    class Worker:
+        num_deaths = 0
+
+        @property
+        def is_warm(self) -> bool:
+            return now[0] > 900
+
+    service: Any = SimpleNamespace(
+        worker=Worker(), catalogue=SimpleNamespace(warming="en-de"), log=Log(stream=written), jobs=None
+    )
+    server = Server(uvicorn.Config("none", log_config=None), service, lambda: said.append("ready"))
+    run_slowly(server._await_models, monkeypatch, now, times=100)
     assert (said, server.failure, server.should_exit) == (["ready"], None, False)
     reports = [json.loads(line) for line in written.getvalue().splitlines()]
     assert [(each["event"], each["model"]) for each in reports] == [("warming_up", "en-de")] * 30
@@ -233,22 +248,11 @@ def test_draining_has_a_time_limit(runs: Runs) -> None:
 
 def test_draining_has_its_time_limit_on_a_busy_machine_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """There, each look at the requests comes later than it was meant to."""
-    now, sleep, closed_at = [0.0], asyncio.sleep, list[float]()
+    now, closed_at = [0.0], list[float]()
     jobs = SimpleNamespace(is_draining=True, num_admitted=1, close=lambda: closed_at.append(now[0]))
     service: Any = SimpleNamespace(jobs=jobs, limits=Limits(drain_seconds=20.0))
     server = Server(uvicorn.Config("none", log_config=None), service, lambda: None)
-
-    async def pass_time(seconds: float) -> None:
-        now[0] += 20 * seconds
-        await sleep(0)
-
-    async def drain() -> None:
-        monkeypatch.setattr(asyncio.get_running_loop(), "time", lambda: now[0])
-        monkeypatch.setattr(asyncio, "sleep", pass_time)
-        await server._drain()
-
-    with ThreadPoolExecutor(1) as pool:
-        pool.submit(asyncio.run, drain()).result()
+    run_slowly(server._drain, monkeypatch, now, times=20)
     [end] = closed_at
     assert 20 <= end < 22
 
