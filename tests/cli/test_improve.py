@@ -9,6 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 from command import Result, call
 from toy import TINY, write_lines, write_pairs
@@ -275,11 +276,48 @@ def test_pairs_that_a_model_wrote_are_not_taken_for_real_ones_by_the_next_improv
     assert [part.get("repeat", 1) for part in keys["data.parts"]] == [1, 1, 1, 1]
 
 
-def test_a_fine_tuned_run_is_refused(translator: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Run, "corpus", {"init": "base"})
-    result = improve(translator, tmp_path / "out")
-    assert result.code == 2
-    assert "began with another run's weights" in result.err
+def fine_tuned(translator: Path, folder: Path, *words: Any) -> Path:
+    """A run that began with the translator's weights, after two updates."""
+    src, tgt = write_pairs(folder, seed=4)
+    files = ("--task", "translation", "--src", src, "--tgt", tgt, "--src-lang", "aa", "--tgt-lang", "bb")
+    short = (f"--{key}={value}" for key, value in SHORT.items())
+    run = folder / "tuned"
+    words = (*files, "--init", translator, "--data.hold_out=30", *short, *words)
+    assert call("train", *words, "--out", run, "--quiet").code == 0
+    return run
+
+
+def test_candidates_of_a_fine_tuned_run_begin_with_the_same_weights(
+    translator: Path, mono: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    accepting(monkeypatch)
+    monkeypatch.setattr(improvement_plan, "MOST_ROUNDS", 1)
+    tuned = fine_tuned(translator, tmp_path, "--init-vocabulary", "new", "--training.lr=1e-30")
+
+    def shortly(recipe: Any, keys: dict[str, Any], options: Any, **more: Any) -> None:
+        run_training(recipe, {**keys, **({} if recipe else TINY), **SHORT}, options, **more)
+
+    monkeypatch.setattr("heed.cli.improve.run_training", shortly)
+    result = improve(tuned, tmp_path / "out", "--mono-tgt", mono, "--init", translator)
+    assert result.code == 0, result.err
+    new, old = Run(tmp_path / "out"), Run(tuned)
+    assert new.corpus["init"] == old.corpus["init"] == translator.name
+    assert new.recipe.training == old.recipe.training
+    assert new.tokenizers["src"].vocabulary.tags == ("bt",)
+    weight = next(name for name in new.weights() if "feed_forward" in name or "attention" in name)
+    assert np.allclose(new.weights()[weight], Run(translator).weights()[weight])  # the rate is zero
+
+
+def test_how_a_fine_tuned_run_began_is_required(translator: Path, tmp_path: Path) -> None:
+    tuned = fine_tuned(translator, tmp_path)
+    for run, words, message in (
+        (tuned, (), f"began with the weights of {translator.name}: give that run with --init"),
+        (translator, ("--init", tuned), "did not begin with the weights of another run: leave out --init"),
+        (tuned, ("--init", translator), "lacks the tag of synthetic sources"),
+    ):
+        result = improve(run, tmp_path / "out", *words)
+        assert (result.code, message in result.err) == (2, True), result.err
+    assert not (tmp_path / "out.improve").exists()
 
 
 def test_a_missing_text_is_named(translator: Path, tmp_path: Path) -> None:

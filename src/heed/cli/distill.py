@@ -153,18 +153,20 @@ def _translated(
     return recipe, {**keys, **parts}, options
 
 
-def recipe_like(teacher: Run, keys: dict[str, object]) -> tuple[Path | None, dict[str, object]]:
+def recipe_like(
+    teacher: Run, keys: dict[str, object], as_trained: bool = False
+) -> tuple[Path | None, dict[str, object]]:
     """The recipe of a run like another one, the teacher, and the keys that override it.
 
     For another kind of model, and for a teacher that was fine-tuned, whose learning rate suits nothing else, heed
-    chooses the settings of the training.
+    chooses the settings of the training. `as_trained`: the new run begins with the same weights as the teacher did.
     """
     from heed.core.config import flattened
     from heed.run import RECIPE
 
     recipe = teacher.recipe
     is_same_kind = keys.get("model.kind", recipe.model.kind) == recipe.model.kind
-    if is_same_kind and not teacher.corpus.get("init"):
+    if is_same_kind and (as_trained or not teacher.corpus.get("init")):
         return teacher.folder / RECIPE, keys
     tables = ("data", "model", "decoding") if is_same_kind else ("data",)
     kept: dict[str, object] = {}

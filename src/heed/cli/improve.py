@@ -32,6 +32,9 @@ def improve(
     reverse: Annotated[
         Path | None, typer.Option(metavar="RUN", help="A translator for the opposite direction (default: train one).")
     ] = None,
+    init: Annotated[
+        Path | None, typer.Option(metavar="RUN", help="The run that RUN began with, if it has heed train's --init.")
+    ] = None,
     out: Annotated[Path, typer.Option(help="The new run folder, if the result is better.")],
     max_time: Annotated[
         str | None, typer.Option(help="Time limit for all steps together: 90m, 3h (default: RUN's limits).")
@@ -72,16 +75,20 @@ def improve(
     def train(like: Run | None, keys: Mapping[str, Any], folder: Path) -> None:
         from heed.planner import TrainOptions
 
-        recipe, own = (None, dict(keys)) if like is None else recipe_like(like, dict(keys))
+        recipe, own = (None, dict(keys)) if like is None else recipe_like(like, dict(keys), as_trained=init is not None)
         use_threads(threads)  # the translator may have set another number
-        options = TrainOptions(folder, overwrite=True, force=force, device=device, quiet=quiet)
+        begin = init if like else None
+        new_vocabulary = begin is not None and not predictor.run.corpus.get("tokenizer_of")
+        options = TrainOptions(
+            folder, overwrite=True, force=force, init=begin, device=device, quiet=quiet, new_vocabulary=new_vocabulary
+        )
         run_training(recipe, own, options, dry_run=False, restartable=True)
 
     mono = {"src": mono_src or [], "tgt": mono_tgt or []}
     predictor = compute.load(run)
     predictor.require("translate", "heed improve")
     try:
-        is_better = predictor.improve(out, mono, reverse, compute.load, train, minutes, quiet, force)
+        is_better = predictor.improve(out, mono, reverse, compute.load, train, minutes, quiet, force, init)
     except (KeyboardInterrupt, SystemExit, typer.Exit):
         message(f"interrupted: the same command continues in {out.with_name(f'{out.name}.improve')}", quiet)
         raise

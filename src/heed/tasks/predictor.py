@@ -386,9 +386,11 @@ class Predictor:
         train: Callable[..., None], max_minutes: float | None, quiet: bool = False, force: bool = False,
     ) -> bool:  # fmt: skip
         """Improve the run with text in one language and its own translations; whether `out` is a better run.
+        init: Path | None = None,
 
         `mono`: files of text, by side, of any language with `force`; `reverse`: a run of the other direction; `load`
-        opens a run folder as a predictor; `train(like, keys, folder)` trains a run like another or by heed's settings.
+        opens a run folder as a predictor; `train(like, keys, folder)` trains a run like another or by heed's settings;
+        `init`: the run whose weights this one began with, if any.
         """
         raise self._cannot("distill", "improving with synthetic pairs")
 

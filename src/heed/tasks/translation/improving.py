@@ -7,7 +7,8 @@ A round has five steps, each of which is done once, however often the work is in
    and replaces the earlier one if it is better (iterative back-translation, Hoang et al. 2018). A reverse model that
    the user gives is used in all rounds.
 3. The reverse model translates the training targets and the text in the target language.
-4. A candidate is trained from the beginning on the real and the synthetic pairs, with the recipe of the run.
+4. A candidate is trained on the real and the synthetic pairs, with the recipe of the run and from the same beginning:
+   random weights, or those of the run that it began with.
 5. Both translate the validation data, and the better one is kept.
 
 A round that is not kept is the last one: another would differ from it by chance only.
@@ -81,11 +82,11 @@ class Improvement:
 
     def __init__(
         self, run: Run, out: Path, mono: Mapping[str, Sequence[Path]], reverse: Path | None, tools: Tools, quiet: bool,
-        force: bool = False,
+        force: bool = False, init: Path | None = None,
     ) -> None:  # fmt: skip
         """`mono`: files of text in one language, by side; `reverse`: a translator for the opposite direction.
 
-        `force`: use text that looks like the other language.
+        `force`: use text that looks like the other language; `init`: the run whose weights the run began with.
         """
         self.run = run
         self.out = out
@@ -94,6 +95,7 @@ class Improvement:
         self.tools = tools
         self.quiet = quiet
         self.force = force
+        self.init = init
         self.folder = out.with_name(f"{out.name}.improve")
         self.data: TranslationData = run.recipe.data
         self.texts = Texts(self.folder / "text", self.data)
@@ -117,12 +119,12 @@ class Improvement:
     # --- the beginning ----------------------------------------------------------------------------------
 
     def _require_possible(self) -> None:
-        if self.run.corpus.get("init") or self.data.share < 1:
-            why = "learned from a share of its pairs" if self.data.share < 1 else "began with another run's weights"
+        if self.data.share < 1:
             raise UsageError(
-                f"{self.run.folder} {why}, and improve trains new models from the beginning on all pairs. Give a run "
-                "that was trained in this way."
+                f"{self.run.folder} learned from a share of its pairs, and its candidates learn from all of them. Give "
+                "a run that did so, too."
             )
+        self._require_beginning()
         if self._reads_text:
             refused = "--mono-src" if self.mono["src"] else "--reverse" if self.reverse else ""
             if refused:
@@ -145,6 +147,25 @@ class Improvement:
                     f"--reverse {self.reverse} translates from {theirs[1]} to {theirs[0]}, and {self.run.folder} from "
                     f"{ours[0]} to {ours[1]}. Give a translator from {ours[1]} to {ours[0]}, or leave out --reverse."
                 )
+
+    def _require_beginning(self) -> None:
+        """Raise UsageError unless candidates can begin as the run did: with random weights, or with those of `init`."""
+        begun = self.run.corpus.get("init")
+        if begun and self.init is None:
+            raise UsageError(
+                f"{self.run.folder} began with the weights of {begun}: give that run with --init, so that the "
+                "candidates begin with them, too."
+            )
+        if self.init is None:
+            return
+        if not begun:
+            raise UsageError(f"{self.run.folder} did not begin with the weights of another run: leave out --init.")
+        if self.run.corpus.get("tokenizer_of") and BACK_TRANSLATED not in self.run.tokenizers["src"].vocabulary.tags:
+            raise UsageError(
+                f"{self.run.folder} kept the vocabulary of {begun}, which lacks the tag of synthetic sources. Train it "
+                "with --init-vocabulary new, and improve that run."
+            )
+        Run(self.init).require_weights()
 
     def _begin(self, max_minutes: float | None, made_from: dict[str, str]) -> None:
         """Read the record, or examine the data and plan. Raises DataError for a record of other inputs."""
@@ -183,8 +204,9 @@ class Improvement:
 
     def _inputs(self, max_minutes: float | None) -> dict[str, str]:
         inputs = {"RUN": sha256_file(self.run.folder / WEIGHTS)}
-        if self.reverse is not None:
-            inputs["--reverse"] = sha256_file(self.reverse / WEIGHTS)
+        for flag, folder in (("--reverse", self.reverse), ("--init", self.init)):
+            if folder is not None:
+                inputs[flag] = sha256_file(folder / WEIGHTS)
         for side, paths in self.mono.items():
             inputs |= {f"--mono-{side} {path.resolve()}": fingerprint_file(path)["sha256"] for path in paths}
         return inputs | {"--max-time": f"{max_minutes or 0:g} minutes"}
