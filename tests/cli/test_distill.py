@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 import torch
 from command import Result, call
+from toy import TINY, write_lines
 
 import heed
 from heed.cli.options import Compute
 from heed.core.errors import DataError, UsageError
+from heed.data.validation import read_valid
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import SearchOptions
 from heed.run import RECIPE, Run
@@ -210,6 +212,45 @@ def test_sources_of_several_parts_are_translated_once(
     assert part.src == str(tmp_path / "0.src")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["0.src", "0.tgt", distillation.DESCRIPTION]
     assert Path(part.src).read_bytes() == (student.with_name("student.distilled") / "0.src").read_bytes()
+
+
+def test_the_teachers_also_translate_other_text(
+    translator: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    echoing(monkeypatch)
+    keys: list[dict[str, Any]] = []
+    monkeypatch.setattr("heed.cli.distill.run_training", lambda recipe, own, *_, **__: keys.append(own))
+    data, held = Run(translator).recipe.data, next(iter(read_valid(translator)))[0]
+    known = Path(data.resolve(data.src)).read_text("utf-8").splitlines()
+    lines = dict.fromkeys((translator.parent / "test.aa").read_text("utf-8").splitlines())
+    new = [line for line in lines if line not in known and line != held]
+    short = [line for line in new if len(line) <= 20]
+    marked = " ".join(new[:4])
+    assert short and len(marked) > 20
+    text = write_lines(tmp_path / "text.aa", [*new, new[0], "", marked, known[0], held])
+    result = distill(translator, tmp_path / "student", "--mono-src", text)
+    assert result.code == 0, result.err
+    folder = tmp_path / "student.distilled"
+    assert [Path(part["src"]) for part in keys[0]["data.parts"]] == [folder / "0.src", folder / "text/pairs.src"]
+    assert [part.get("by_model") for part in keys[0]["data.parts"]] == [True, True]
+    assert (folder / "text/pairs.src").read_text("utf-8").splitlines() == short
+    assert (folder / "text/pairs.tgt").read_text("utf-8").splitlines() == [line.upper() for line in short]
+    wrong = distill(translator, tmp_path / "wrong", "--mono-src", translator.parent / "test.bb")
+    assert (wrong.code, "--mono-src" in wrong.err, "look like the source language" in wrong.err) == (2, True, True)
+    assert not (tmp_path / "wrong.distilled").exists(), "found before anything is translated"
+
+
+def test_a_student_of_phrases_has_a_vocabulary_of_its_own(translator: Path, tmp_path: Path) -> None:
+    data, phrases = Run(translator).recipe.data, tmp_path / "phrases"
+    files = ("--src", data.src, "--tgt", data.tgt, "--src-lang", "aa", "--tgt-lang", "bb", "--data.hold_out=30")
+    assert call("train", *files, "--model.kind=phrase_based", "--out", phrases, "--quiet").code == 0
+    tiny = [f"--{key}={value}" for key, value in {**TINY, "training.max_steps": 2}.items()]
+    text = translator.parent / "test.aa"
+    result = call("distill", phrases, "--mono-src", text, "--out", tmp_path / "student", *tiny, "--quiet")
+    assert result.code == 0, result.err
+    student = Run(tmp_path / "student").recipe
+    assert (student.model.kind, student.tokenizer.kind) == ("transformer", "bpe")
+    assert [Path(part.src).name for part in student.data.parts] == ["0.src", "pairs.src"]
 
 
 def test_data_without_translatable_sources_is_refused(student: Path, tmp_path: Path) -> None:

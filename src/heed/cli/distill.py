@@ -40,6 +40,10 @@ def distill(
     out: Annotated[Path, typer.Option(help="The student's run folder.")],
     search: BeamFlags,
     tag: Tag = None,
+    mono_src: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="F", help="Text in the source language, for the teachers to translate (repeatable)."),
+    ] = None,
     fast: Annotated[
         bool, typer.Option("--fast", help="A student for greedy search: two decoder layers, and more encoder layers.")
     ] = False,
@@ -48,7 +52,13 @@ def distill(
         bool,
         typer.Option("--overwrite", help="Replace the run in --out, and translations by other teachers or settings."),
     ] = False,
-    force: Annotated[bool, typer.Option("--force", help="Train despite errors the data doctor found.")] = False,
+    force: Annotated[
+        bool,
+        typer.Option(
+            "--force",
+            help="Train despite errors the data doctor found, and on text that looks like the other language.",
+        ),
+    ] = False,
     threads: Threads = 0,
     device: Device = "auto",
     quiet: Quiet = False,
@@ -57,8 +67,10 @@ def distill(
 
     The teachers translate the sources of the first one's training data into the folder OUT.distilled; after an
     interruption, the same command continues. The student learns from these translations and from the original pairs
-    (sequence-level distillation, Kim & Rush 2016). It has the first teacher's vocabulary and recipe, of which any key
-    can be changed: --model.num_decoder_layers=1. With another --model.kind, heed chooses the settings of the student.
+    (sequence-level distillation, Kim & Rush 2016). With --mono-src it also learns from their translations of other
+    text. It has the first teacher's vocabulary and recipe, of which any key
+    can be changed: --model.num_decoder_layers=1. With another --model.kind, heed chooses the settings of the student,
+    and if the teacher is phrase-based, the vocabulary too.
 
     A student with more or fewer layers starts with copies of the first teacher's. With --fast it has two decoder
     layers, the teacher's other decoder layers move to its encoder, and it translates with greedy search.
@@ -68,6 +80,8 @@ def distill(
       heed distill runs/en-de --fast --out runs/fast
 
       heed distill runs/a runs/b runs/c --max-time 2h --out runs/one
+
+      heed distill runs/phrases --mono-src more.en --model.kind=transformer --out runs/one
     """
     from heed.execute import check_folder
     from heed.planner import TrainOptions
@@ -79,9 +93,10 @@ def distill(
     teachers, arguments = _teachers(words)
     fast_keys = _fast_keys(teachers[0]) if fast else {}
     keys = {**fast_keys, **recipe_keys(arguments, training.keys())}
-    options = TrainOptions(out, overwrite, force, device=device, quiet=quiet, tokenizer_of=teachers[0])
+    kept = None if _needs_new_vocabulary(teachers[0], keys) else teachers[0]
+    options = TrainOptions(out, overwrite, force, device=device, quiet=quiet, tokenizer_of=kept)
     check_folder(options, teachers)
-    recipe, keys, options = _translated(teachers, tag, search, threads, keys, options)
+    recipe, keys, options = _translated(teachers, tag, search, threads, keys, options, mono_src or [])
     use_threads(threads)  # the teachers may have translated with one
     run_training(recipe, keys, options, dry_run=False)
 
@@ -96,6 +111,14 @@ def _teachers(words: list[str]) -> tuple[list[Path], list[str]]:
     if recipe is not None or not names:
         raise UsageError("name the teachers before any keys of the recipe: heed distill RUN --out STUDENT.")
     return [Path(name) for name in names], flags
+
+
+def _needs_new_vocabulary(teacher: Path, keys: dict[str, object]) -> bool:
+    """Whether the student of a count-based teacher, whose units are words, is another kind of model."""
+    from heed.run import Run
+
+    run = Run(teacher)
+    return run.blank_model.count_based and keys.get("model.kind", run.recipe.model.kind) != run.recipe.model.kind
 
 
 FAST_DECODER_LAYERS = 2
@@ -123,7 +146,7 @@ def _fast_keys(teacher: Path) -> dict[str, object]:
 
 def _translated(
     teachers: list[Path], tag: str | None, search: BeamFlags, threads: int, keys: dict[str, object],
-    options: TrainOptions,
+    options: TrainOptions, text: list[Path],
 ) -> tuple[Path | None, dict[str, object], TrainOptions]:  # fmt: skip
     """Let the teachers translate, and return the student's recipe, the keys that override it, and the options.
 
@@ -146,7 +169,7 @@ def _translated(
     out = options.out if options.out.name.strip(".") else options.out.resolve()  # "." and ".." are not names
     folder = out.with_name(f"{out.name}.distilled")
     try:
-        parts = predictor.distill(plan.recipe.data, folder, beam, options.quiet, options.overwrite)
+        parts = predictor.distill(plan.recipe.data, folder, beam, options.quiet, options.overwrite, text, options.force)
     except (KeyboardInterrupt, SystemExit):
         message(f"interrupted: the same command continues with the translations in {folder}", options.quiet)
         raise

@@ -373,20 +373,22 @@ class Predictor:
         raise self._cannot("generate", "--dynamic")
 
     def distill(
-        self, data: Any, folder: Path, options: SearchOptions, quiet: bool = False, overwrite: bool = False
-    ) -> Mapping[str, object]:
+        self, data: Any, folder: Path, options: SearchOptions, quiet: bool = False, overwrite: bool = False,
+        text: Sequence[Path] = (), force: bool = False,
+    ) -> Mapping[str, object]:  # fmt: skip
         """Translate the sources of a `[data]` table into a folder, and return the keys that add them to a recipe.
 
-        `overwrite`: replace the translations by other runs, of other text or by another search.
+        `overwrite`: replace the translations by other runs, of other text or by another search; `text`: files of more
+        sources, of any language with `force`.
         """
         raise self._cannot("distill")
 
     def improve(
         self, out: Path, mono: Mapping[str, Sequence[Path]], reverse: Path | None, load: Callable[[Path], Any],
         train: Callable[..., None], max_minutes: float | None, quiet: bool = False, force: bool = False,
+        init: Path | None = None,
     ) -> bool:  # fmt: skip
         """Improve the run with text in one language and its own translations; whether `out` is a better run.
-        init: Path | None = None,
 
         `mono`: files of text, by side, of any language with `force`; `reverse`: a run of the other direction; `load`
         opens a run folder as a predictor; `train(like, keys, folder)` trains a run like another or by heed's settings;

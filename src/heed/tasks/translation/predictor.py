@@ -40,6 +40,7 @@ from heed.tasks.translation.distillation import Distillation
 from heed.tasks.translation.improving import Improvement, Tools, Train
 from heed.tasks.translation.neighbours import open_memory, with_memory
 from heed.tasks.translation.report import analyse
+from heed.tasks.translation.synthetic_pairs import source_text, text_part
 from heed.tasks.translation.translating import Translating
 from heed.text.tokenizers import Tokenizer
 
@@ -175,14 +176,18 @@ class TranslationPredictor(Translating, Predictor):
         return encoder_attention(encoder.to(device), self.run.tokenizers["src"], sources, device)
 
     def distill(
-        self, data: TranslationData, folder: Path, options: SearchOptions, quiet: bool = False, overwrite: bool = False
-    ) -> Mapping[str, object]:
+        self, data: TranslationData, folder: Path, options: SearchOptions, quiet: bool = False, overwrite: bool = False,
+        text: Sequence[Path] = (), force: bool = False,
+    ) -> Mapping[str, object]:  # fmt: skip
         if data.share < 1:
             raise UsageError(
                 f"data.share = {data.share:g} would leave out translations after the teachers have made them. With "
                 "--data.share=1, the student learns from all pairs and their translations."
             )
+        lines = source_text(self, data, text, force) if text else None  # what is wrong with it is found before
         parts = [*data.parts, *Distillation(self, data, folder, options, quiet).run(overwrite)]
+        if lines is not None:
+            parts.append(text_part(self, data, lines, folder, options, quiet, overwrite))
         return {"data.parts": [part.model_dump(exclude_defaults=True) for part in parts]}
 
     def improve(

@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import Any
 
 from heed.core.errors import DataError, UsageError
-from heed.core.files import atomic_write
-from heed.core.progress import warn
+from heed.core.files import atomic_write, storage_errors
+from heed.core.progress import message, warn
 from heed.data.validation import read_valid
 from heed.decoding.options import SearchOptions
 from heed.run import Run
@@ -89,22 +89,11 @@ class Texts:
             for name, rows in (("pairs", pairs), ("valid", valid))
         }
         dropped = {}
-        for place, side in enumerate(SIDES):
-            known, other = (columns["pairs"][each] for each in (side, SIDES[1 - place]))
-            for path in mono[side]:
-                wrong = _wrong_language(path, side, read_text(path, self.data.errors), known, other)
-                if wrong and not force:
-                    raise UsageError(f"{wrong} If it is the right text, continue with --force.")
-                if wrong:
-                    warn(wrong)
-            dropped[side] = Counter[str]()
-            lines = chain.from_iterable(read_text(path, self.data.errors) for path in mono[side])
-            normalised = (one_line(self.data.normaliser.apply(line)) for line in lines)
-            most = self.data.filter.max_characters
-            usable = _usable(normalised, known, {hash_text(text) for text in held}, most, dropped[side])
+        for side in SIDES:
+            usable, dropped[side] = usable_text(mono[side], side, columns["pairs"], held, self.data, force)
             number = count()
             counted = (line for line, _ in zip(usable, number, strict=False))
-            kept = tuple(heapq.nsmallest(MOST_TEXT * len(known), counted, key=hash_text))
+            kept = tuple(heapq.nsmallest(MOST_TEXT * len(pairs), counted, key=hash_text))
             columns.setdefault("mono", {})[side] = kept
             if too_many := next(number) - len(kept):
                 dropped[side][f"more than {MOST_TEXT} lines for each training pair"] += too_many
@@ -131,6 +120,66 @@ class Texts:
         keys: dict[str, Any] = {name: getattr(self.data, name) for name in kept}
         keys |= {name: str(path.absolute()) for name, path in own.items()}
         return TranslationData(**{**keys, **files}, src_lang=languages[src], tgt_lang=languages[tgt])
+
+
+def usable_text(
+    paths: Sequence[Path], side: str, pairs: Mapping[str, Sequence[str]], held: Iterable[str], data: TranslationData,
+    force: bool,
+) -> tuple[Iterator[str], Counter[str]]:  # fmt: skip
+    """The lines of text in the language of one side that a model can learn from, and the others, counted by reason.
+
+    `pairs`: the sides of the training pairs; `held`: the validation sentences. Raises UsageError for text that looks
+    like the other language, unless `force`, which only warns of it.
+    """
+    known, other = pairs[side], pairs[SIDES[1] if side == SIDES[0] else SIDES[0]]
+    for path in paths:
+        wrong = _wrong_language(path, side, read_text(path, data.errors), known, other)
+        if wrong and not force:
+            raise UsageError(f"{wrong} If it is the right text, continue with --force.")
+        if wrong:
+            warn(wrong)
+    lines = chain.from_iterable(read_text(path, data.errors) for path in paths)
+    normalised = (one_line(data.normaliser.apply(line)) for line in lines)
+    dropped = Counter[str]()
+    held_keys = {hash_text(text) for text in held}
+    return _usable(normalised, known, held_keys, data.filter.max_characters, dropped), dropped
+
+
+def source_text(
+    predictor: Any, data: TranslationData, paths: Sequence[Path], force: bool = False
+) -> tuple[Iterator[str], Counter[str]]:
+    """Text in the source language for teachers to translate, without the sentences of the data, as `usable_text`."""
+    held = {text for row in read_valid(predictor.folder) for text in row[:2]}
+    rows = [row[:2] for row in old_pairs(data, held, synthetic=False) if row[2] == predictor.source_tag]
+    sides = dict(zip(SIDES, zip(*rows, strict=True), strict=True))
+    return usable_text(paths, SIDES[0], sides, held, data, force)
+
+
+def text_part(
+    predictor: Any, data: TranslationData, lines: tuple[Iterator[str], Counter[str]], folder: Path,
+    options: SearchOptions, quiet: bool, overwrite: bool = False,
+) -> PartConfig:  # fmt: skip
+    """Let teachers translate the lines of `source_text`; returns the translations as a part of a student's data."""
+    usable, dropped = lines
+    text, number = folder / "text.src", count()
+    with storage_errors("write the text", path=folder), atomic_write(text, "w") as file:
+        file.writelines(f"{line}\n" for line, _ in zip(usable, number, strict=False))
+    num_lines = next(number)
+    if not num_lines:
+        raise DataError(f"nothing is left of --mono-src: {reasons(dropped)}. Give other text.")
+    left = f"; left out: {reasons(dropped)}" if dropped else ""
+    message(f"--mono-src: {num_lines:,} lines are used{left}", quiet)
+    tag = predictor.source_tag
+    src_lang, tgt_lang = data.languages(tag)
+    table = TranslationData(
+        src=str(text.absolute()), tgt=str(text.absolute()), tag=tag, src_lang=src_lang, tgt_lang=tgt_lang,
+        max_tokens=data.max_tokens, normaliser=data.normaliser, tokenised=data.tokenised,
+        filter=data.filter.model_copy(update={"drop_copies": False}),
+    )  # fmt: skip
+    TextTranslation(predictor, table, folder / "text", options, quiet).run(overwrite)
+    if not keep_translated(folder / "text"):
+        raise DataError("no translation of --mono-src passed the output checks. Give other text, or better teachers.")
+    return synthetic_part(folder / "text", True, data, tag)
 
 
 def translate_pairs(predictor: Any, texts: Texts, forward: bool, number: int, folder: Path, quiet: bool) -> None:
@@ -162,13 +211,16 @@ def num_kept(folder: Path) -> int:
     return fingerprint_file(folder / f"{KEPT}.{SIDES[0]}")["lines"]
 
 
-def synthetic_part(folder: Path, forward: bool, data: TranslationData) -> PartConfig:
-    """Translations in a folder as a part of the training data of a table: forward, or with exchanged sides."""
+def synthetic_part(folder: Path, forward: bool, data: TranslationData, tag: str | None = None) -> PartConfig:
+    """Translations in a folder as a part of the training data of a table: forward, or with exchanged sides.
+
+    `tag`: that of the sources that were translated forward (default: that of the validation data).
+    """
+    forward_tag = data.tag_of_validation if tag is None else tag
     written = [str((folder / f"{KEPT}.{side}").absolute()) for side in SIDES]
     src, tgt = written if forward else written[::-1]
-    src_lang, tgt_lang = data.languages(data.tag_of_validation)
-    tag = data.tag_of_validation if forward else BACK_TRANSLATED
-    part = PartConfig(src=src, tgt=tgt, tag=tag, by_model=True)
+    src_lang, tgt_lang = data.languages(forward_tag)
+    part = PartConfig(src=src, tgt=tgt, tag=forward_tag if forward else BACK_TRANSLATED, by_model=True)
     if (src_lang, tgt_lang) == (data.src_lang, data.tgt_lang):
         return part
     return part.model_copy(update={"src_lang": src_lang, "tgt_lang": tgt_lang})
