@@ -111,7 +111,7 @@ def train(experiments: Sequence[Experiment], out: Path, threads: int, flags: Fla
         if code and (code < 0 or code > 128):
             sys.exit(f"error: {experiment.name} ended with {code}. The same command again resumes it.")
         if code and number == 1:
-            sys.exit(f"error: {experiment.name} ended with {code}, and the others are compared with it.")
+            sys.exit(f"error: {experiment.name} ended with {code}, and the others need it.")
         if code:
             told = f"error: {experiment.name} ended with {code} and has no row"
             print(f"{told}; the same command again retries it.", file=sys.stderr, flush=True)
@@ -209,8 +209,12 @@ def _named(name: str, system: System) -> System:
 
 
 def _spent(run: Run | None) -> tuple[int | None, float | None]:
+    return spent(run.folder) if run is not None else (None, None)
+
+
+def spent(folder: Path) -> tuple[int | None, float | None]:
     """Updates and minutes of a training."""
-    events = read_metrics(run.folder) if run is not None else []
+    events = read_metrics(folder)
     if not events:
         return None, None
     return int(events[-1]["step"]), max(event.get("seconds", 0.0) for event in events) / 60
