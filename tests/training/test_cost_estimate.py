@@ -37,6 +37,16 @@ def test_a_limit_during_the_warm_up_causes_a_warning() -> None:
     assert not expected.warning(TrainingConfig(warmup_steps=100))
 
 
+def test_a_limit_long_before_the_end_of_the_decay_causes_a_warning() -> None:
+    expected = CostEstimate(1, 1, 7200, 1, 0.5, {"at most 10 minutes (training.max_minutes)": 600.0})
+    falling = TrainingConfig(schedule="linear", warmup_steps=200, max_steps=2200)
+    warning = expected.warning(falling)
+    assert "about 1,200 updates, after which the learning rate has fallen to 50% of its peak" in warning
+    assert "zero after 2,200 updates (training.max_steps)" in warning
+    for unchanged in ({"max_steps": 1300}, {"schedule": "inverse_sqrt"}):
+        assert not expected.warning(falling.model_copy(update=unchanged))
+
+
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 @pytest.mark.parametrize("model", [SMALL, RecurrentAttentionConfig(d_model=16, hidden_size=8, attention_size=8)])
 def test_the_time_of_an_epoch_follows_from_its_tokens_and_the_measured_speed(

@@ -20,10 +20,13 @@ from heed.training.config import TrainingConfig
 from heed.training.gradients import GradientAccumulator
 from heed.training.progress import Progress
 from heed.training.ranks import ALONE
+from heed.training.schedules import FALL_TO_ZERO, SCHEDULES
 from heed.training.weights import Weights
 
 UPDATES, MOST_SECONDS = 3, 5.0
 """Number of updates that are timed, and the seconds after which a CPU starts no further one."""
+MOST_LEFT = 0.2
+"""Share of the peak rate that is left when a limit ends a decay early, above which heed warns."""
 BYTES_PER_PARAMETER = {"float32": 4 * 6, "bfloat16": 4 * 6 + 2 * 2}
 """Weights, gradients, Adam's two moments, average and validation copy in float32; bfloat16 adds two copies."""
 BYTES_OF_GRADIENT = {"float32": 4, "bfloat16": 2}
@@ -50,17 +53,27 @@ class CostEstimate:
         return min(self.limits.values()) / self.seconds_per_update
 
     def warning(self, config: TrainingConfig) -> str:
-        """Warning about limits that are too tight for a usable model; "" if there is nothing to warn of."""
+        """Warning about limits that end the warm-up or the decay of the rate early; "" if there is nothing to warn of.
+
+        A warm-up that hardly ends leaves no usable model.
+        """
         needed = max(2 * config.warmup_steps, 100)
-        if self.num_updates >= needed:
-            return ""
-        time_needed = format_seconds(needed * self.seconds_per_update)
         allowed = f"{self.num_updates:,.0f} update{'s' * (round(self.num_updates) != 1)}"
-        return (
-            f"the limits allow about {allowed}, and the learning rate rises during the first "
-            f"{config.warmup_steps:,} (training.warmup_steps): the model will hardly be usable. Allow at least "
-            f"{needed:,} updates ({time_needed}), or choose a smaller model."
-        )
+        if self.num_updates < needed:
+            time_needed = format_seconds(needed * self.seconds_per_update)
+            return (
+                f"the limits allow about {allowed}, and the learning rate rises during the first "
+                f"{config.warmup_steps:,} (training.warmup_steps): the model will hardly be usable. Allow at least "
+                f"{needed:,} updates ({time_needed}), or choose a smaller model."
+            )
+        last = SCHEDULES[config.schedule](config, 1)(round(self.num_updates))
+        if config.schedule in FALL_TO_ZERO and last > MOST_LEFT * config.lr:
+            return (
+                f"the limits allow about {allowed}, after which the learning rate has fallen to {last / config.lr:.0%} "
+                f"of its peak: it reaches zero after {config.max_steps:,} updates (training.max_steps). Give a "
+                "--max-steps that the time allows, or more time."
+            )
+        return ""
 
     def render(self, vocabulary_known: bool) -> str:
         """Two lines of text. A vocabulary that is not trained yet may become smaller, and the model with it."""

@@ -70,3 +70,5 @@ SCHEDULES: dict[str, Callable[[TrainingConfig, int], Schedule]] = {
     "noam": noam, "inverse_sqrt": inverse_sqrt, "cosine": cosine, "linear": linear, "constant": constant,
     "epochs": by_epoch, "plateau": constant,
 }  # fmt: skip
+FALL_TO_ZERO = ("cosine", "linear")
+"""Schedules whose rate is zero after max_steps updates."""
