@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from heed.tasks.predictor import Predictor
 
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder, made by heed train.")]
-Threads = Annotated[int, typer.Option(help="CPU threads (0: chosen by measuring).", min=0)]
+Threads = Annotated[int, typer.Option(help="CPU threads (0: one for each CPU).", min=0)]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")]
 FloatKind = Literal["float32", "bfloat16"]
 Precision = Annotated[
@@ -86,7 +86,9 @@ class Compute:
     """Device, threads and arithmetic of a model."""
 
     precision: Precision = "float32"
-    threads: Threads = 0
+    threads: Annotated[
+        int, typer.Option(help="CPU threads (0: one for each CPU, unless a single one is faster).", min=0)
+    ] = 0
     device: Device = "cpu"
 
     def load(self, folder: Path, **combined: Any) -> Predictor:
