@@ -11,6 +11,7 @@ from command import Result, call
 
 from heed.cli import data_curve
 from heed.cli.data_curve import Point, _advice
+from heed.evaluation import outputs
 from heed.run import Run
 
 LIMITS = {"training.max_steps": 2, "training.eval_every": 2, "training.save_every": 2}
@@ -35,8 +36,16 @@ def test_a_curve_has_a_quarter_a_half_and_all_of_the_pairs(
     translator: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     quick(monkeypatch)
+    translate, workers = outputs.translated, []
+
+    def translated(run: Run, *given: Any, **named: Any) -> outputs.System:
+        workers.append(run.num_workers)
+        return translate(run, *given, **named)
+
+    monkeypatch.setattr(outputs, "translated", translated)
     result = curve(translator, tmp_path / "curve")
     assert result.code == 0, result.err
+    assert workers == [1] * 3, "as --threads says"
     points = json.loads((tmp_path / "curve" / "curve.json").read_text())
     numbers = [point["pairs"] for point in points]
     assert numbers[2] == Run(translator).corpus["num_rows"]

@@ -13,6 +13,7 @@ from toy import pairs
 
 from heed.core.errors import DataError, UsageError
 from heed.data.validation import read_valid
+from heed.evaluation import outputs
 from heed.memory.store import TranslationMemory
 from heed.metrics.significance import Comparison
 from heed.run import RECIPE, Run
@@ -37,10 +38,20 @@ def learn(run: Path, tmp_path: Path, *words: Any) -> Result:
     return call("learn", run, "--memory", tmp_path / "team.memory", "--out", tmp_path / "new", *limits, *words)
 
 
-def test_a_model_that_is_not_better_does_not_replace_the_old_one(translator: Path, tmp_path: Path) -> None:
+def test_a_model_that_is_not_better_does_not_replace_the_old_one(
+    translator: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    translate, workers = outputs.translated, []
+
+    def translated(run: Run, *given: Any, **named: Any) -> outputs.System:
+        workers.append(run.num_workers)
+        return translate(run, *given, **named)
+
+    monkeypatch.setattr(outputs, "translated", translated)
     result = learn(translator, tmp_path, "--training.lr=1e-9")
     assert result.code == 3, result.err
     assert f"{translator} is unchanged: the new model is not better on the corrections: chrF" in result.err
+    assert workers == [1] * 4, "old and new run, on the corrections and on the validation data"
     new, lesson = Run(tmp_path / "new"), tmp_path / "new.lesson"
     assert new.corpus["init"] == translator.name
     assert [part.src for part in new.recipe.data.parts] == [str(lesson / "learned.src")]

@@ -68,6 +68,8 @@ def curve(
     data.model_copy(update={"dir": str(data_dir() or data.dir)}).require_unchanged(whole.corpus, whole.folder)
     use_threads(threads)
     runs = [_trained(whole, out / name, share, device, quiet) for name, share in SHARES.items()]
+    for each in (*runs, whole):
+        each.num_workers = threads
     points = _points([*runs, whole])
     with atomic_write(out / CURVE, "w") as file:
         json.dump([asdict(point) for point in points], file, indent=1)

@@ -74,7 +74,9 @@ def demo(
         "training.max_minutes": MINUTES, **training.keys(),
     }  # fmt: skip
     finish(out, execute(Planner(Document(), keys, options).plan(), options), quiet)
-    translator = Run(out).predictor.line_translator(with_tokens=False)
+    run = Run(out)
+    run.num_workers = threads
+    translator = run.predictor.line_translator(with_tokens=False)
     for name, held_out in (("unseen sentences", corpus.test), ("unseen combinations", corpus.combinations)):
         outputs = [hypothesis.text for hypothesis in translator.translate([p.src for p in held_out], SearchOptions())]
         references = [pair.tgt for pair in held_out]

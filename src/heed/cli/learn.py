@@ -66,6 +66,7 @@ def learn(
     if own := sorted(given.keys() & OWN):
         raise UsageError(f"heed learn chooses {', '.join(own)} itself: leave it out.")
     run = Run(folder)
+    run.num_workers = threads
     run.predictor.require("translate", "heed learn")
     run = run.predictor.of_validation()
     options = TrainOptions(out, overwrite, force, device=device, quiet=quiet, init=folder)
@@ -89,7 +90,9 @@ def learn(
     }  # fmt: skip
     use_threads(threads)
     run_training(None, keys, options, dry_run=False)
-    _judge(run, Run(out).predictor.of_validation(), lesson, quiet)
+    new = Run(out)
+    new.num_workers = threads
+    _judge(run, new.predictor.of_validation(), lesson, quiet)
 
 
 def _run_of(words: list[str]) -> tuple[Path, list[str]]:
