@@ -171,10 +171,10 @@ def prepare_run(
     corpus = run.task_type.prepare(plan.recipe, folder, plan.diagnosis, tokenizers, quiet)
     if init is not None:
         add_seen(folder, init.folder)
-    if init is not None or reused is not None:
+    if init is not None or reused is not None or plan.expected_quality:
         parts, backward = (transfer.parts, transfer.backward) if transfer else ("all", None)
         names: dict[str, Any] = {"init": _name(init), "init_backward": _name(backward), "tokenizer_of": _name(reused)}
-        write_corpus(folder, replace(corpus, init_parts=parts, **names))
+        write_corpus(folder, replace(corpus, init_parts=parts, expected_quality=plan.expected_quality, **names))
     message(f"{corpus.num_rows:,} rows for training, {corpus.num_valid:,} for validation", quiet)
     for reason, count in corpus.dropped.items():
         message(f"  left out: {count:,} ({reason})", quiet)

@@ -76,6 +76,8 @@ class Plan:
     """Vocabulary sizes, if the tokenizers of another run are used; otherwise they are not known yet."""
     estimate: CostEstimate | None = None
     """Time and memory of the training, if the choices needed it."""
+    expected_quality: str = ""
+    """The score to expect, with its spread; empty if that is not known, or the training starts from other weights."""
 
     @cached_property
     def expected(self) -> CostEstimate | None:
@@ -133,7 +135,11 @@ class Planner:
             task.require_tokenizers(tokenizers, recipe.data)
             vocabularies = task.vocabularies({side: len(each.vocabulary) for side, each in tokenizers.items()})
         self._name_unused_limits(recipe)
-        plan = Plan(with_members(recipe), reasons, diagnosis, machine, self.device, stats, vocabularies)
+        quality = task.expected_quality(recipe, stats, machine) if self.init is None else ""
+        plan = Plan(
+            with_members(recipe), reasons, diagnosis, machine, self.device, stats, vocabularies,
+            expected_quality=quality,
+        )  # fmt: skip
         return plan if self.document.name else self._with_fitting_schedule(plan)
 
     def _name_unused_limits(self, recipe: Recipe) -> None:

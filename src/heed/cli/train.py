@@ -403,6 +403,8 @@ def _show_expectation(plan: Plan) -> None:
         message(f"expected: a few {unit}, because the model is count-based")
     if plan.warning:
         warn(plan.warning)
+    if plan.expected_quality:
+        message(f"expected quality: {plan.expected_quality}")
     if known := task_type(plan.recipe.task).similar_corpora(plan.stats.num_all, plan.stats.characters_per_row):
         heading, *corpora = known
         message("\n  ".join([f"{heading}:", *corpora]))

@@ -68,6 +68,8 @@ class Corpus:
     """Number of distinct training pairs in each part of a parallel corpus."""
     characters_per_row: float = 0.0
     """Mean number of characters of the longer side of a sentence pair; 0 if it was not counted."""
+    expected_quality: str = ""
+    """The score that was expected before the training, with its spread; empty if it was not known."""
 
 
 def is_held_out(text: str, num_rows: int, hold_out: int, seed: int) -> bool:

@@ -185,6 +185,11 @@ class Task(ABC):
         return ()
 
     @classmethod
+    def expected_quality(cls, recipe: Any, stats: CorpusStats, machine: Machine) -> str:
+        """The score to expect of a training from nothing, with its spread; empty if that is not known."""
+        return ""
+
+    @classmethod
     def inherited_keys(cls, given: Mapping[str, Any], trained: Mapping[str, Any]) -> Sequence[str]:
         """Recipe keys that fine-tuning inherits in addition to those of the model, the tokenizer and the normaliser.
 

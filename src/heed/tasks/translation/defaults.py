@@ -193,9 +193,13 @@ def _prefers_phrases(stats: CorpusStats, machine: Machine, given: Mapping[str, A
     )
     if machine.device != "cpu" or machine.num_processes > 1 or is_set_up or has_tags:
         return False
+    return has_spaces(stats) and suits_phrases(stats.num_all, stats.characters_per_row)
+
+
+def has_spaces(stats: CorpusStats) -> bool:
+    """Whether both sides are written with spaces between words."""
     words = {side: stats.measured.get(f"{side}_words", 0.0) for side in ("src", "tgt")}
-    has_words = all(stats.measured.get(f"{side}_characters", 0.0) <= _LONGEST_WORD * words[side] for side in words)
-    return has_words and suits_phrases(stats.num_all, stats.characters_per_row)
+    return all(stats.measured.get(f"{side}_characters", 0.0) <= _LONGEST_WORD * words[side] for side in words)
 
 
 def _counted(stats: CorpusStats, given: Mapping[str, Any], kind: str, why: str) -> Chosen:

@@ -25,6 +25,7 @@ from heed.inference.line_translator import LineTranslator
 from heed.inference.translator import ModelTranslator
 from heed.models import MODELS
 from heed.nn.contract import Autoregressive
+from heed.report.markdown import plain
 from heed.report.usability import usability
 from heed.run import WEIGHTS, Run
 from heed.statistical.derivation import Derivation, Derives
@@ -232,9 +233,10 @@ class TranslationPredictor(Translating, Predictor):
         return {**facts, "engine": "CTranslate2" if self._is_convertible else "PyTorch"}
 
     def remarks(self) -> Sequence[str]:
-        rounding = self._rounding()
-        remarks = [f"**With `--precision int8`**: {rounding}."] if rounding else []
-        corpus = self.run.corpus
+        corpus, rounding = self.run.corpus, self._rounding()
+        quality = plain(str(corpus.get("expected_quality", "")))
+        remarks = [f"**Expected before the training**: {quality}."] if quality else []
+        remarks += [f"**With `--precision int8`**: {rounding}."] if rounding else []
         if corpus.get("characters_per_row"):
             known = self.run.task_type.similar_corpora(corpus["num_rows"], corpus["characters_per_row"])
             remarks += [f"**{known[0]}**: {'; '.join(known[1:])}."] if known else []

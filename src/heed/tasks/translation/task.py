@@ -32,8 +32,9 @@ from heed.tasks.generation import GenerationTask, perplexity_per_token
 from heed.tasks.predictor import ALONE, Combination
 from heed.tasks.task import Examination, Loss, Sample, Validation
 from heed.tasks.translation.data import Part, TranslationData
-from heed.tasks.translation.defaults import choose_schedule, choose_translation
+from heed.tasks.translation.defaults import choose_schedule, choose_translation, has_spaces
 from heed.tasks.translation.deriving import bitext, require_derivable_recipe
+from heed.tasks.translation.expectation import expected
 from heed.tasks.translation.measured import similar
 from heed.tasks.translation.minimum_risk import Risk, minimum_risk_loss
 from heed.tasks.translation.predictor import TranslationPredictor
@@ -128,6 +129,15 @@ class TranslationTask(GenerationTask):
         known = [corpus.render() for corpus in similar(num_rows, characters_per_row)]
         heading = "BLEU of similar corpora on their validation data, after 45 minutes of one CPU core"
         return [heading, *known] if known else []
+
+    @classmethod
+    def expected_quality(cls, recipe: Any, stats: CorpusStats, machine: Machine) -> str:
+        is_one_core = machine.device == "cpu" and machine.num_processes == 1
+        is_one_corpus = not recipe.data.parts and not recipe.data.synthetic
+        if not (is_one_core and is_one_corpus and has_spaces(stats)):
+            return ""
+        found = expected(recipe.model.kind, stats.num_all, stats.characters_per_row)
+        return found.render() if found else ""
 
     @classmethod
     def prepare(
