@@ -50,6 +50,11 @@ def main() -> None:
     given = parser.parse_args()
     tested = {text for path in given.without for pair in read_pairs(CorpusFiles(pairs=path)) for text in pair}
     pairs, rest = drawn(read_pairs(CorpusFiles(pairs=given.pairs)), tested, given.num_pairs, given.seed)
+    if len(pairs) < given.num_pairs:
+        sys.exit(f"error: only {len(pairs):,} pairs are left, and {given.num_pairs:,} are asked for.")
+    languages = given.languages.split(",")
+    if len(languages) != 2:
+        sys.exit("error: --languages takes two codes: en,de.")
     given.out.mkdir(parents=True, exist_ok=True)
     write(given.out / "pairs.tsv", pairs)
     taken = set(chain.from_iterable(pairs))
@@ -57,7 +62,7 @@ def main() -> None:
     chosen = {*sources}
     translations = {tgt for src, tgt in rest if src in chosen}
     targets = sentences((tgt for _, tgt in rest), taken | translations, given.num_sentences)
-    for language, lines in zip(given.languages.split(","), (sources, targets), strict=True):
+    for language, lines in zip(languages, (sources, targets), strict=True):
         (given.out / f"mono.{language}").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 

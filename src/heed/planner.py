@@ -86,7 +86,7 @@ class Plan:
 
     @property
     def warning(self) -> str:
-        """Warning about limits that are too tight for a usable model; "" if there is nothing to warn of."""
+        """Warning about limits that end the warm-up or the decay of the rate early; "" if nothing is wrong."""
         return self.expected.warning(self.recipe.training) if self.expected is not None else ""
 
 
@@ -275,6 +275,12 @@ def transfer_of(options: TrainOptions, init: Run | None) -> Transfer | None:
     if options.init_parts == "all" or init is None:
         return None
     return Transfer(init, options.init_parts, Run(options.init_backward) if options.init_backward else None)
+
+
+def require_beginning(init: Run, recipe: Recipe) -> None:
+    """Raise HeedError unless a run with a vocabulary of its own can begin with the weights of `init`."""
+    _require_trained(init, new_vocabulary=True)
+    _require_like(init, recipe)
 
 
 def _require_trained(init: Run, new_vocabulary: bool) -> None:

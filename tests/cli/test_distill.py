@@ -236,21 +236,26 @@ def test_the_teachers_also_translate_other_text(
     assert (folder / "text/pairs.src").read_text("utf-8").splitlines() == short
     assert (folder / "text/pairs.tgt").read_text("utf-8").splitlines() == [line.upper() for line in short]
     wrong = distill(translator, tmp_path / "wrong", "--mono-src", translator.parent / "test.bb")
-    assert (wrong.code, "--mono-src" in wrong.err, "look like the source language" in wrong.err) == (2, True, True)
+    assert (wrong.code, "look like the source language" in wrong.err) == (2, True)
+    assert "Give text in the source language. If it is" in wrong.err, "distill has no other flag for text"
+    nothing = distill(translator, tmp_path / "wrong", "--mono-src", write_lines(tmp_path / "known.aa", known))
+    assert (nothing.code, "nothing is left of --mono-src" in nothing.err) == (65, True)
     assert not (tmp_path / "wrong.distilled").exists(), "found before anything is translated"
 
 
 def test_a_student_of_phrases_has_a_vocabulary_of_its_own(translator: Path, tmp_path: Path) -> None:
     data, phrases = Run(translator).recipe.data, tmp_path / "phrases"
     files = ("--src", data.src, "--tgt", data.tgt, "--src-lang", "aa", "--tgt-lang", "bb", "--data.hold_out=30")
-    assert call("train", *files, "--model.kind=phrase_based", "--out", phrases, "--quiet").code == 0
+    words = ("--model.kind=phrase_based", "--part", f"tgt={translator.parent / 'test.bb'}", "--out", phrases, "--quiet")
+    assert call("train", *files, *words).code == 0
     tiny = [f"--{key}={value}" for key, value in {**TINY, "training.max_steps": 2}.items()]
     text = translator.parent / "test.aa"
     result = call("distill", phrases, "--mono-src", text, "--out", tmp_path / "student", *tiny, "--quiet")
     assert result.code == 0, result.err
     student = Run(tmp_path / "student").recipe
     assert (student.model.kind, student.tokenizer.kind) == ("transformer", "bpe")
-    assert [Path(part.src).name for part in student.data.parts] == ["0.src", "pairs.src"]
+    names = [Path(part.src).name for part in student.data.parts]
+    assert names == ["0.src", "pairs.src"], "without the text in the target language, which it cannot read"
 
 
 def test_data_without_translatable_sources_is_refused(student: Path, tmp_path: Path) -> None:

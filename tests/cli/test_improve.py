@@ -278,12 +278,18 @@ def test_pairs_that_a_model_wrote_are_not_taken_for_real_ones_by_the_next_improv
 
 def fine_tuned(translator: Path, folder: Path, *words: Any) -> Path:
     """A run that began with the translator's weights, after two updates."""
+    return trained(folder, "--init", translator, *words)
+
+
+def trained(folder: Path, *words: Any) -> Path:
+    """A run after two updates."""
+    folder.mkdir(exist_ok=True)
     src, tgt = write_pairs(folder, seed=4)
     files = ("--task", "translation", "--src", src, "--tgt", tgt, "--src-lang", "aa", "--tgt-lang", "bb")
     short = (f"--{key}={value}" for key, value in SHORT.items())
     run = folder / "tuned"
-    words = (*files, "--init", translator, "--data.hold_out=30", *short, *words)
-    assert call("train", *words, "--out", run, "--quiet").code == 0
+    result = call("train", *files, "--data.hold_out=30", *words, *short, "--out", run, "--quiet")
+    assert result.code == 0, result.err
     return run
 
 
@@ -310,9 +316,13 @@ def test_candidates_of_a_fine_tuned_run_begin_with_the_same_weights(
 
 def test_how_a_fine_tuned_run_began_is_required(translator: Path, tmp_path: Path) -> None:
     tuned = fine_tuned(translator, tmp_path)
+    own = fine_tuned(translator, tmp_path / "own", "--init-vocabulary", "new")
+    wide = trained(tmp_path / "wide", *(f"--{key}={value}" for key, value in {**TINY, "model.d_ff": 48}.items()))
     for run, words, message in (
-        (tuned, (), f"began with the weights of {translator.name}: give that run with --init"),
+        (own, (), f"began with the weights of {translator.name}: give that run with --init"),
+        (own, ("--init", wide), "its model differs from the recipe's"),
         (translator, ("--init", tuned), "did not begin with the weights of another run: leave out --init"),
+        (tuned, (), "lacks the tag of synthetic sources"),
         (tuned, ("--init", translator), "lacks the tag of synthetic sources"),
     ):
         result = improve(run, tmp_path / "out", *words)

@@ -69,7 +69,7 @@ def test_the_fit_is_least_squares_with_a_penalty_on_the_slopes() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_more_and_shorter_pairs_let_expect_more(kind: str) -> None:
+def test_more_and_shorter_pairs_raise_the_expectation(kind: str) -> None:
     some, more, longer = (expected(kind, *size) for size in ((10_000, 70.0), (20_000, 70.0), (10_000, 100.0)))
     assert some is not None and more is not None and longer is not None
     assert longer.bleu < some.bleu < more.bleu
@@ -106,10 +106,10 @@ def quality(stats: CorpusStats = CAPTIONS, machine: Machine = CPU, **given: Any)
 
 
 def test_the_quality_is_given_for_one_corpus_on_one_machine_without_a_gpu() -> None:
-    text = "about 30 BLEU on validation data after 45 minutes of one CPU core, give or take 16 (from 14 corpora "
+    text = "about 30 BLEU on validation data with heed's choices after 45 minutes of one CPU core, give or take 16 "
     assert quality().startswith(text)
     phrases = quality(model__kind="phrase_based", tokenizer__kind="open-word")
-    assert phrases.startswith("about 28 BLEU on validation data, give or take 8 (from 13 corpora ")
+    assert phrases.startswith("about 28 BLEU on validation data with heed's choices, give or take 8 (from 13 corpora ")
     assert not quality(machine=replace(CPU, device="cuda"))
     assert not quality(machine=replace(CPU, num_processes=2))
     assert not quality(replace(CAPTIONS, measured={**CAPTIONS.measured, "tgt_words": 1.2})), "without spaces"
@@ -155,7 +155,10 @@ def test_nothing_is_expected_of_a_training_from_other_weights(tmp_path: Path) ->
 
 def test_the_report_repeats_what_was_expected_before_the_training(tmp_path: Path) -> None:
     plan = plan_of(tmp_path)
-    assert "BLEU on validation data after 45 minutes of one CPU core, give or take 16" in plan.expected_quality
+    assert (
+        "BLEU on validation data with heed's choices after 45 minutes of one CPU core, give or take 16"
+        in plan.expected_quality
+    )
     with unchecked_shapes():
         run = prepare_run(plan, tmp_path / "run", quiet=True)
     line = f"**Expected before the training**: {plan.expected_quality}."

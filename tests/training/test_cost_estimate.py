@@ -42,7 +42,7 @@ def test_a_limit_long_before_the_end_of_the_decay_causes_a_warning() -> None:
     falling = TrainingConfig(schedule="linear", warmup_steps=200, max_steps=2200)
     warning = expected.warning(falling)
     assert "about 1,200 updates, after which the learning rate has fallen to 50% of its peak" in warning
-    assert "zero after 2,200 updates (training.max_steps)" in warning
+    assert "zero after 2,200 updates (training.max_steps). Lower --max-steps to about 1,200" in warning
     for unchanged in ({"max_steps": 1300}, {"schedule": "inverse_sqrt"}):
         assert not expected.warning(falling.model_copy(update=unchanged))
 

@@ -95,7 +95,7 @@ def distill(
     keys = {**fast_keys, **recipe_keys(arguments, training.keys())}
     kept = None if _needs_new_vocabulary(teachers[0], keys) else teachers[0]
     options = TrainOptions(out, overwrite, force, device=device, quiet=quiet, tokenizer_of=kept)
-    check_folder(options, teachers)
+    check_folder(options, [*teachers, *(mono_src or [])])
     recipe, keys, options = _translated(teachers, tag, search, threads, keys, options, mono_src or [])
     use_threads(threads)  # the teachers may have translated with one
     run_training(recipe, keys, options, dry_run=False)
@@ -182,9 +182,11 @@ def recipe_like(
     """The recipe of a run like another one, the teacher, and the keys that override it.
 
     For another kind of model, and for a teacher that was fine-tuned, whose learning rate suits nothing else, heed
-    chooses the settings of the training. `as_trained`: the new run begins with the same weights as the teacher did.
+    chooses the settings of the training; only the kinds that can learn from text in the target language alone keep it.
+    `as_trained`: the new run begins with the same weights as the teacher did.
     """
     from heed.core.config import flattened
+    from heed.models import MODELS
     from heed.run import RECIPE
 
     recipe = teacher.recipe
@@ -195,6 +197,10 @@ def recipe_like(
     kept: dict[str, object] = {}
     for table in tables:
         kept |= flattened(getattr(recipe, table).model_dump(mode="json", exclude_defaults=True), f"{table}.")
+    kind = keys.get("model.kind", recipe.model.kind)
+    if not (kind in MODELS and MODELS[str(kind)].reads_target_text) and (texts := recipe.data.target_texts()):
+        parts = enumerate(recipe.data.parts, start=1)
+        kept["data.parts"] = [part.model_dump(exclude_defaults=True) for number, part in parts if number not in texts]
     if folder := data_dir():  # as for the recipe of a run
         kept["data.dir"] = str(folder)
     return None, {"task": recipe.task, "seed": recipe.seed, **kept, **keys}

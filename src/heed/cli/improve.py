@@ -66,6 +66,9 @@ def improve(
 
       heed improve runs/en-de --mono-tgt news.de --reverse runs/de-en --out runs/better
     """
+    from heed.planner import TrainOptions, require_beginning
+    from heed.run import Run
+
     if distributed().world_size > 1:
         raise UsageError("heed improve runs in one process: start it without torchrun.")
     out = out if out.name.strip(".") else out.resolve()  # "." and ".." are not names
@@ -73,20 +76,25 @@ def improve(
     compute = Compute(threads=threads, device=device)
 
     def train(like: Run | None, keys: Mapping[str, Any], folder: Path) -> None:
-        from heed.planner import TrainOptions
-
         recipe, own = (None, dict(keys)) if like is None else recipe_like(like, dict(keys), as_trained=init is not None)
         use_threads(threads)  # the translator may have set another number
         begin = init if like else None
-        new_vocabulary = begin is not None and not predictor.run.corpus.get("tokenizer_of")
         options = TrainOptions(
-            folder, overwrite=True, force=force, init=begin, device=device, quiet=quiet, new_vocabulary=new_vocabulary
+            folder,
+            overwrite=True,
+            force=force,
+            init=begin,
+            device=device,
+            quiet=quiet,
+            new_vocabulary=begin is not None,
         )
         run_training(recipe, own, options, dry_run=False, restartable=True)
 
     mono = {"src": mono_src or [], "tgt": mono_tgt or []}
     predictor = compute.load(run)
     predictor.require("translate", "heed improve")
+    if init is not None and predictor.run.corpus.get("init"):
+        require_beginning(Run(init), predictor.run.recipe)
     try:
         is_better = predictor.improve(out, mono, reverse, compute.load, train, minutes, quiet, force, init)
     except (KeyboardInterrupt, SystemExit, typer.Exit):

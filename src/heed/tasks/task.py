@@ -186,7 +186,7 @@ class Task(ABC):
 
     @classmethod
     def expected_quality(cls, recipe: Any, stats: CorpusStats, machine: Machine) -> str:
-        """The score to expect of a training from nothing, with its spread; empty if that is not known."""
+        """The score to expect from a training from nothing, with its spread; empty if that is not known."""
         return ""
 
     @classmethod

@@ -70,8 +70,8 @@ class CostEstimate:
         if config.schedule in FALL_TO_ZERO and last > MOST_LEFT * config.lr:
             return (
                 f"the limits allow about {allowed}, after which the learning rate has fallen to {last / config.lr:.0%} "
-                f"of its peak: it reaches zero after {config.max_steps:,} updates (training.max_steps). Give a "
-                "--max-steps that the time allows, or more time."
+                f"of its peak: it reaches zero after {config.max_steps:,} updates (training.max_steps). Lower "
+                f"--max-steps to about {self.num_updates:,.0f}, or raise the limit."
             )
         return ""
 

@@ -180,8 +180,8 @@ class TranslationData(DataConfig):
         return (*super().paths, *of_parts)
 
     def reads_from(self, folder: Path) -> bool:
-        """Whether a file of the data is in this folder itself."""
-        return any(Path(self.resolve(path)).resolve().parent == folder.resolve() for path in self.paths)
+        """Whether a file of the data is in this folder."""
+        return any(Path(self.resolve(path)).resolve().is_relative_to(folder.resolve()) for path in self.paths)
 
     @property
     def all_parts(self) -> list[PartConfig]:

@@ -1,4 +1,4 @@
-"""The BLEU to expect of a translator before its training: a fit to the corpora on which heed was measured.
+"""The BLEU to expect from a translator before its training: a fit to the corpora on which heed was measured.
 
 BLEU depends on the kind of text and on the languages more than on the number and length of the pairs, which are all
 that the fit knows. So its spread is large, and is always given.
@@ -36,14 +36,15 @@ class Expectation:
     num_corpora: int
 
     def render(self) -> str:
-        """`about 25 BLEU on validation data, give or take 8 (from 13 corpora on which heed was measured)`."""
+        """`about 25 BLEU on validation data with heed's choices, give or take 8 (from 13 corpora ...)`."""
         when = " after 45 minutes of one CPU core" if self.kind == "transformer" else ""
         source = f"from {self.num_corpora} corpora on which heed was measured"
-        return f"about {self.bleu:.0f} BLEU on validation data{when}, give or take {self.spread:.0f} ({source})"
+        reached = f"about {self.bleu:.0f} BLEU on validation data with heed's choices{when}"
+        return f"{reached}, give or take {self.spread:.0f} ({source})"
 
 
 def expected(kind: str, num_pairs: int, characters: float) -> Expectation | None:
-    """What to expect of a kind of model and of pairs whose longer sides have a mean number of characters.
+    """What to expect from a kind of model and of pairs whose longer sides have a mean number of characters.
 
     None for other kinds of models and for corpora that are unlike all that were measured.
     """

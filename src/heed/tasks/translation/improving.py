@@ -39,14 +39,13 @@ from heed.report.validation import add_section
 from heed.run import WEIGHTS, Run
 from heed.tasks.translation.data import PartConfig, TranslationData
 from heed.tasks.translation.improvement_plan import Plan, Record, Trial, decide, plan_for
+from heed.tasks.translation.monolingual import SIDES, reasons
 from heed.tasks.translation.synthetic_pairs import (
     BACK_TRANSLATED,
-    SIDES,
     Texts,
     keep_translated,
     num_kept,
     plain_search,
-    reasons,
     synthetic_part,
     translate_pairs,
     translate_text,
@@ -121,8 +120,8 @@ class Improvement:
     def _require_possible(self) -> None:
         if self.data.share < 1:
             raise UsageError(
-                f"{self.run.folder} learned from a share of its pairs, and its candidates learn from all of them. Give "
-                "a run that did so, too."
+                f"{self.run.folder} learned from a share of its pairs, and candidates learn from all of them. Give a "
+                "run that was trained on all of its pairs."
             )
         self._require_beginning()
         if self._reads_text:
@@ -150,22 +149,24 @@ class Improvement:
 
     def _require_beginning(self) -> None:
         """Raise UsageError unless candidates can begin as the run did: with random weights, or with those of `init`."""
-        begun = self.run.corpus.get("init")
-        if begun and self.init is None:
+        corpus, folder = self.run.corpus, self.run.folder
+        begun = corpus.get("init")
+        if not begun:
+            if self.init is not None:
+                raise UsageError(f"{folder} did not begin with the weights of another run: leave out --init.")
+            return
+        if corpus.get("tokenizer_of"):
             raise UsageError(
-                f"{self.run.folder} began with the weights of {begun}: give that run with --init, so that the "
-                "candidates begin with them, too."
+                f"{folder} began with the weights of {begun} and kept its vocabulary, which lacks the tag of synthetic "
+                "sources. Train a run with --init and --init-vocabulary new, and improve that one."
             )
         if self.init is None:
-            return
-        if not begun:
-            raise UsageError(f"{self.run.folder} did not begin with the weights of another run: leave out --init.")
-        if self.run.corpus.get("tokenizer_of") and BACK_TRANSLATED not in self.run.tokenizers["src"].vocabulary.tags:
             raise UsageError(
-                f"{self.run.folder} kept the vocabulary of {begun}, which lacks the tag of synthetic sources. Train it "
-                "with --init-vocabulary new, and improve that run."
+                f"{folder} began with the weights of {begun}: give that run with --init, so that the candidates begin "
+                "with them, too."
             )
-        Run(self.init).require_weights()
+        if self.init.resolve().name != begun:
+            warn(f"{folder} began with the weights of a run named {begun}, and --init is {self.init}", self.quiet)
 
     def _begin(self, max_minutes: float | None, made_from: dict[str, str]) -> None:
         """Read the record, or examine the data and plan. Raises DataError for a record of other inputs."""

@@ -39,9 +39,10 @@ from heed.tasks.translation.corrections import Lesson, split
 from heed.tasks.translation.data import TranslationData
 from heed.tasks.translation.distillation import Distillation
 from heed.tasks.translation.improving import Improvement, Tools, Train
+from heed.tasks.translation.monolingual import source_text
 from heed.tasks.translation.neighbours import open_memory, with_memory
 from heed.tasks.translation.report import analyse
-from heed.tasks.translation.synthetic_pairs import source_text, text_part
+from heed.tasks.translation.synthetic_pairs import text_part
 from heed.tasks.translation.translating import Translating
 from heed.text.tokenizers import Tokenizer
 
@@ -185,8 +186,9 @@ class TranslationPredictor(Translating, Predictor):
                 f"data.share = {data.share:g} would leave out translations after the teachers have made them. With "
                 "--data.share=1, the student learns from all pairs and their translations."
             )
+        work = Distillation(self, data, folder, options, quiet)
         lines = source_text(self, data, text, force) if text else None  # what is wrong with it is found before
-        parts = [*data.parts, *Distillation(self, data, folder, options, quiet).run(overwrite)]
+        parts = [*data.parts, *work.run(overwrite)]
         if lines is not None:
             parts.append(text_part(self, data, lines, folder, options, quiet, overwrite))
         return {"data.parts": [part.model_dump(exclude_defaults=True) for part in parts]}

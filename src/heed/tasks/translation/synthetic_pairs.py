@@ -16,25 +16,24 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, count, islice
+from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
-from heed.core.errors import DataError, UsageError
+from heed.core.errors import DataError
 from heed.core.files import atomic_write, storage_errors
-from heed.core.progress import message, warn
+from heed.core.progress import message
 from heed.data.validation import read_valid
 from heed.decoding.options import SearchOptions
 from heed.run import Run
 from heed.tasks.translation.corrections import old_pairs
 from heed.tasks.translation.data import Part, PartConfig, TranslationData
 from heed.tasks.translation.distillation import Distillation
-from heed.text.hashing import HashSet, hash_text
-from heed.text.language.identify import profile, similarity
-from heed.text.language.scripts import main_script
-from heed.text.readers import fingerprint_file, read_text
+from heed.tasks.translation.monolingual import SAMPLE, SIDES, reasons, usable_text
+from heed.text.hashing import hash_text
+from heed.text.readers import fingerprint_file
 from heed.text.readers.tables import one_line
 
 BACK_TRANSLATED = "bt"
@@ -43,9 +42,6 @@ KEPT = "pairs"
 MOST_TEXT = 2
 """Lines of text in each language for each training pair: more would outweigh what people wrote."""
 MOST_REPEATS = 8
-SIDES = ("src", "tgt")
-_SAMPLE = 2000
-"""Lines by which the language of a text is judged."""
 
 
 class TextTranslation(Distillation):
@@ -83,14 +79,17 @@ class Texts:
         held = {text for row in valid for text in row[:2]}
         tag = self.data.tag_of_validation
         pairs = [row[:2] for row in old_pairs(self.data, held, synthetic=False) if row[2] == tag]
+        if not pairs:
+            raise DataError("the training data has no pairs that people wrote.")
         pairs.sort(key=lambda row: hash_text(row[0]))  # the first ones are then a fair sample
         columns = {
             name: dict(zip(SIDES, zip(*(row[:2] for row in rows), strict=True), strict=True))
             for name, rows in (("pairs", pairs), ("valid", valid))
         }
         dropped = {}
-        for side in SIDES:
-            usable, dropped[side] = usable_text(mono[side], side, columns["pairs"], held, self.data, force)
+        for side, other in zip(SIDES, SIDES[::-1], strict=True):
+            known, flag = columns["pairs"][side], f"--mono-{other}"
+            usable, dropped[side] = usable_text(mono[side], side, pairs[:SAMPLE], known, held, self.data, force, flag)
             number = count()
             counted = (line for line, _ in zip(usable, number, strict=False))
             kept = tuple(heapq.nsmallest(MOST_TEXT * len(pairs), counted, key=hash_text))
@@ -122,53 +121,20 @@ class Texts:
         return TranslationData(**{**keys, **files}, src_lang=languages[src], tgt_lang=languages[tgt])
 
 
-def usable_text(
-    paths: Sequence[Path], side: str, pairs: Mapping[str, Sequence[str]], held: Iterable[str], data: TranslationData,
-    force: bool,
-) -> tuple[Iterator[str], Counter[str]]:  # fmt: skip
-    """The lines of text in the language of one side that a model can learn from, and the others, counted by reason.
-
-    `pairs`: the sides of the training pairs; `held`: the validation sentences. Raises UsageError for text that looks
-    like the other language, unless `force`, which only warns of it.
-    """
-    known, other = pairs[side], pairs[SIDES[1] if side == SIDES[0] else SIDES[0]]
-    for path in paths:
-        wrong = _wrong_language(path, side, read_text(path, data.errors), known, other)
-        if wrong and not force:
-            raise UsageError(f"{wrong} If it is the right text, continue with --force.")
-        if wrong:
-            warn(wrong)
-    lines = chain.from_iterable(read_text(path, data.errors) for path in paths)
-    normalised = (one_line(data.normaliser.apply(line)) for line in lines)
-    dropped = Counter[str]()
-    held_keys = {hash_text(text) for text in held}
-    return _usable(normalised, known, held_keys, data.filter.max_characters, dropped), dropped
-
-
-def source_text(
-    predictor: Any, data: TranslationData, paths: Sequence[Path], force: bool = False
-) -> tuple[Iterator[str], Counter[str]]:
-    """Text in the source language for teachers to translate, without the sentences of the data, as `usable_text`."""
-    held = {text for row in read_valid(predictor.folder) for text in row[:2]}
-    rows = [row[:2] for row in old_pairs(data, held, synthetic=False) if row[2] == predictor.source_tag]
-    sides = dict(zip(SIDES, zip(*rows, strict=True), strict=True))
-    return usable_text(paths, SIDES[0], sides, held, data, force)
-
-
 def text_part(
     predictor: Any, data: TranslationData, lines: tuple[Iterator[str], Counter[str]], folder: Path,
     options: SearchOptions, quiet: bool, overwrite: bool = False,
 ) -> PartConfig:  # fmt: skip
-    """Let teachers translate the lines of `source_text`; returns the translations as a part of a student's data."""
+    """Let teachers translate the lines of `source_text`; returns the translations as a part of a student's data.
+
+    Raises DataError if the output checks flag all of them.
+    """
     usable, dropped = lines
     text, number = folder / "text.src", count()
     with storage_errors("write the text", path=folder), atomic_write(text, "w") as file:
         file.writelines(f"{line}\n" for line, _ in zip(usable, number, strict=False))
-    num_lines = next(number)
-    if not num_lines:
-        raise DataError(f"nothing is left of --mono-src: {reasons(dropped)}. Give other text.")
     left = f"; left out: {reasons(dropped)}" if dropped else ""
-    message(f"--mono-src: {num_lines:,} lines are used{left}", quiet)
+    message(f"--mono-src: {next(number):,} lines are used{left}", quiet)
     tag = predictor.source_tag
     src_lang, tgt_lang = data.languages(tag)
     table = TranslationData(
@@ -252,11 +218,6 @@ def with_synthetic(data: TranslationData, parts: Sequence[PartConfig], num_real:
     return keys
 
 
-def reasons(dropped: Mapping[str, int]) -> str:
-    """`12 empty, 3 repeated`."""
-    return ", ".join(f"{count:,} {reason}" for reason, count in dropped.items()) or "it is empty"
-
-
 def plain_search(options: SearchOptions) -> SearchOptions:
     """The one best translation of a recipe's search."""
     return options.model_copy(update={"mbr": "", "sample": False, "nbest": 1, "diversity": 0.0})
@@ -276,43 +237,3 @@ def _first(texts: Texts, name: str, src: str, tgt: str, number: int) -> Translat
             with path.open(encoding="utf-8", newline="\n") as lines, atomic_write(paths[side], "w") as file:
                 file.writelines(islice(lines, number))
     return texts.table(src, tgt, {"src": str(paths[src].absolute()), "tgt": str(paths[tgt].absolute())})
-
-
-def _usable(
-    lines: Iterable[str], known: Sequence[str], held: set[int], most: int, dropped: Counter[str]
-) -> Iterator[str]:
-    """The lines that a model can learn from; the others are counted by reason."""
-    seen, usual = HashSet(), _usual_script(known)
-    for text in known:
-        seen.add(hash_text(text))
-    for line in lines:
-        key = hash_text(line)
-        reason = (
-            "empty" if not line.strip()
-            else "too long" if len(line) > most
-            else "in the validation data" if key in held
-            else "in another script" if main_script(line) not in (usual, None)
-            else "" if seen.add(key)
-            else "repeated, or in the training pairs"
-        )  # fmt: skip
-        if reason:
-            dropped[reason] += 1
-        else:
-            yield line
-
-
-def _usual_script(lines: Sequence[str]) -> str | None:
-    [(script, _)] = Counter(map(main_script, lines)).most_common(1)
-    return script
-
-
-def _wrong_language(path: Path, side: str, lines: Iterable[str], known: Sequence[str], other: Sequence[str]) -> str:
-    """What is wrong with text that looks more like the other side of the training pairs; empty for other text."""
-    own, opposite, here = (profile(islice(each, _SAMPLE)) for each in (known, other, lines))
-    if similarity(here, opposite) <= similarity(here, own):
-        return ""
-    named = {"src": "source", "tgt": "target"}[side]
-    return (
-        f"--mono-{side} {path} does not look like the {named} language of the run, but like the other one. Give it as "
-        f"--mono-{'tgt' if side == 'src' else 'src'}, or give text in the {named} language."
-    )
