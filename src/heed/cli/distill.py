@@ -13,6 +13,7 @@ from heed.cli.options import (
     BeamFlags,
     Compute,
     Device,
+    ForceText,
     Quiet,
     Tag,
     Threads,
@@ -52,13 +53,7 @@ def distill(
         bool,
         typer.Option("--overwrite", help="Replace the run in --out, and translations by other teachers or settings."),
     ] = False,
-    force: Annotated[
-        bool,
-        typer.Option(
-            "--force",
-            help="Train despite errors the data doctor found, and on text that looks like the other language.",
-        ),
-    ] = False,
+    force: ForceText = False,
     threads: Threads = 0,
     device: Device = "auto",
     quiet: Quiet = False,

@@ -10,7 +10,7 @@ import typer
 
 from heed.cli.distill import recipe_like
 from heed.cli.learn import NOT_BETTER
-from heed.cli.options import Compute, Device, Quiet, RunFolder, Threads, parse_minutes, use_threads
+from heed.cli.options import Compute, Device, ForceText, Quiet, RunFolder, Threads, parse_minutes, use_threads
 from heed.cli.train import run_training
 from heed.core.environment import distributed
 from heed.core.errors import UsageError
@@ -39,13 +39,7 @@ def improve(
     max_time: Annotated[
         str | None, typer.Option(help="Time limit for all steps together: 90m, 3h (default: RUN's limits).")
     ] = None,
-    force: Annotated[
-        bool,
-        typer.Option(
-            "--force",
-            help="Train despite errors the data doctor found, and on text that looks like the other language.",
-        ),
-    ] = False,
+    force: ForceText = False,
     threads: Threads = 0,
     device: Device = "auto",
     quiet: Quiet = False,

@@ -21,6 +21,12 @@ if TYPE_CHECKING:
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder, made by heed train.")]
 Threads = Annotated[int, typer.Option(help="CPU threads (0: one for each CPU).", min=0)]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")]
+ForceText = Annotated[
+    bool,
+    typer.Option(
+        "--force", help="Train despite errors the data doctor found, and on text that looks like the other language."
+    ),
+]
 FloatKind = Literal["float32", "bfloat16"]
 Precision = Annotated[
     Literal["float32", "bfloat16", "int8"],
