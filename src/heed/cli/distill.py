@@ -76,7 +76,7 @@ def distill(
 
       heed distill runs/a runs/b runs/c --max-time 2h --out runs/one
 
-      heed distill runs/phrases --mono-src more.en --model.kind=transformer --out runs/one
+      heed distill runs/en-de --fast --mono-src more.en --out runs/fast
     """
     from heed.execute import check_folder
     from heed.planner import TrainOptions
