@@ -1,7 +1,6 @@
 """Predictor contract: the methods of a trained run, independent of its task.
 
-`heed.load` returns a predictor. The commands, the server, the evaluation and the report depend on its abilities
-("translate", "generate", "score", "predict", ...), not on its task.
+`heed.load` returns a predictor. Commands, server and report depend on its abilities ("translate", ...), not its task.
 """
 
 from __future__ import annotations
@@ -378,8 +377,7 @@ class Predictor:
     ) -> Mapping[str, object]:  # fmt: skip
         """Translate the sources of a `[data]` table into a folder, and return the keys that add them to a recipe.
 
-        `overwrite`: replace the translations by other runs, of other text or by another search; `text`: files of more
-        sources, of any language with `force`.
+        `overwrite`: replace other translations; `text`: files of more sources, of any language with `force`.
         """
         raise self._cannot("distill")
 
@@ -390,9 +388,8 @@ class Predictor:
     ) -> bool:  # fmt: skip
         """Improve the run with text in one language and its own translations; whether `out` is a better run.
 
-        `mono`: files of text, by side, of any language with `force`; `reverse`: a run of the other direction; `load`
-        opens a run folder as a predictor; `train(like, keys, folder)` trains a run like another or by heed's settings;
-        `init`: the run whose weights this one began with, if any.
+        `mono`: files of text, by side, of any language with `force`; `reverse`: a run of the other direction; `init`:
+        the one that this run began with; `load` opens a run; `train(like, keys, folder)` trains one, like another.
         """
         raise self._cannot("distill", "improving with synthetic pairs")
 
