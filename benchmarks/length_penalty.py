@@ -3,11 +3,12 @@
     python benchmarks/length_penalty.py runs/en-de runs/en-fr runs/ja-en --outputs outputs.json --threads 1
 
 The length penalty only ranks hypotheses that have ended, so the n-best list of one search is ranked by every penalty;
-real searches show how far that is from the truth. What has the highest BLEU on the validation lines with even numbers
-translates the others, and the reverse, so that no line is scored by a choice that it had a part in. All lines together
-are compared with the default. The last row of a table is the mean over corpora, each the mean of its runs, and its
-bootstrap draws the same lines for all runs of a corpus. Times are of the processor, in turns. `--outputs` keeps what is
-translated, so that an interrupted measurement goes on. Only the validation lines in the run folders are read.
+real searches show how far that is from the truth. The setting with the highest BLEU on the validation lines with even
+numbers translates the others, and the reverse, so that no line is scored by a choice that it had a part in. All lines
+together are compared with the default. The last row of a table is the mean over corpora, each the mean of its runs, and
+its bootstrap draws the same lines for all runs of a corpus. Times are processor times, measured in turns. `--outputs`
+keeps what is translated, so that an interrupted measurement goes on. Only the validation lines in the run folders are
+read.
 """
 
 from __future__ import annotations
@@ -242,11 +243,12 @@ def main() -> None:
     threads = given.threads or num_cpus()
     set_threads(threads)
     kept = json.loads(given.outputs.read_text(encoding="utf-8")) if given.outputs.exists() else {}
-    for path in given.runs:
-        if str(path) not in kept:
-            kept[str(path)] = asdict(measure(path, given.lines, threads))
+    keys = [f"{path}, {given.lines} lines" for path in given.runs]
+    for path, key in zip(given.runs, keys, strict=True):
+        if key not in kept:
+            kept[key] = asdict(measure(path, given.lines, threads))
             given.outputs.write_text(json.dumps(kept, ensure_ascii=False), encoding="utf-8")
-    runs = [Measured(**kept[str(path)]) for path in given.runs]
+    runs = [Measured(**kept[key]) for key in keys]
     for beam in BEAMS:
         print(f"\nBLEU (length ratio) of n-best lists:\n\n{penalties(runs, beam)}")
     print(f"\nLines that a search translates differently (its BLEU less that of the list):\n\n{searches(runs)}")

@@ -48,13 +48,13 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--out", type=Path, required=True)
     given = parser.parse_args()
+    languages = given.languages.split(",")
+    if len(languages) != 2:
+        sys.exit("error: --languages takes two codes: en,de.")
     tested = {text for path in given.without for pair in read_pairs(CorpusFiles(pairs=path)) for text in pair}
     pairs, rest = drawn(read_pairs(CorpusFiles(pairs=given.pairs)), tested, given.num_pairs, given.seed)
     if len(pairs) < given.num_pairs:
         sys.exit(f"error: only {len(pairs):,} pairs are left, and {given.num_pairs:,} are asked for.")
-    languages = given.languages.split(",")
-    if len(languages) != 2:
-        sys.exit("error: --languages takes two codes: en,de.")
     given.out.mkdir(parents=True, exist_ok=True)
     write(given.out / "pairs.tsv", pairs)
     taken = set(chain.from_iterable(pairs))

@@ -86,7 +86,7 @@ class Plan:
 
     @property
     def warning(self) -> str:
-        """Warning about limits that end the warm-up or the decay of the rate early; "" if nothing is wrong."""
+        """Warning about limits that end the warm-up or the decay of the rate early; "" if there is none."""
         return self.expected.warning(self.recipe.training) if self.expected is not None else ""
 
 

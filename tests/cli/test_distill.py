@@ -241,6 +241,8 @@ def test_the_teachers_also_translate_other_text(
     nothing = distill(translator, tmp_path / "wrong", "--mono-src", write_lines(tmp_path / "known.aa", known))
     assert (nothing.code, "nothing is left of --mono-src" in nothing.err) == (65, True)
     assert not (tmp_path / "wrong.distilled").exists(), "found before anything is translated"
+    own = distill(translator, tmp_path / "student", "--mono-src", folder / "text.src")
+    assert (own.code, "is in" in own.err and "move it elsewhere" in own.err) == (2, True)
 
 
 def test_a_student_of_phrases_has_a_vocabulary_of_its_own(translator: Path, tmp_path: Path) -> None:

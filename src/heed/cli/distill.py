@@ -163,6 +163,8 @@ def _translated(
             keys = {**flattened(plan.recipe.training.model_dump(mode="json"), "training."), **keys}
     out = options.out if options.out.name.strip(".") else options.out.resolve()  # "." and ".." are not names
     folder = out.with_name(f"{out.name}.distilled")
+    if inside := [path for path in text if path.resolve().is_relative_to(folder.resolve())]:
+        raise UsageError(f"--mono-src {inside[0]} is in {folder}, the folder of the translations: move it elsewhere.")
     try:
         parts = predictor.distill(plan.recipe.data, folder, beam, options.quiet, options.overwrite, text, options.force)
     except (KeyboardInterrupt, SystemExit):

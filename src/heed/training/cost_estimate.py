@@ -53,7 +53,7 @@ class CostEstimate:
         return min(self.limits.values()) / self.seconds_per_update
 
     def warning(self, config: TrainingConfig) -> str:
-        """Warning about limits that end the warm-up or the decay of the rate early; "" if there is nothing to warn of.
+        """Warning about limits that end the warm-up or the decay of the rate early; "" if there is none.
 
         A warm-up that hardly ends leaves no usable model.
         """

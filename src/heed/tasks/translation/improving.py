@@ -155,10 +155,10 @@ class Improvement:
             if self.init is not None:
                 raise UsageError(f"{folder} did not begin with the weights of another run: leave out --init.")
             return
-        if corpus.get("tokenizer_of"):
+        if other := corpus.get("tokenizer_of"):
             raise UsageError(
-                f"{folder} began with the weights of {begun} and kept its vocabulary, which lacks the tag of synthetic "
-                "sources. Train a run with --init and --init-vocabulary new, and improve that one."
+                f"{folder} began with the weights of {begun} and has the vocabulary of {other}, which lacks the tag of "
+                "synthetic sources. Train a run with --init and --init-vocabulary new, and improve that one."
             )
         if self.init is None:
             raise UsageError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from heapq import nsmallest
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -63,7 +64,7 @@ def source_text(
     if files := data.valid_files():
         held.update(chain.from_iterable(normalised_pairs(data, files)))
     real = (row[:2] for row in old_pairs(data, held, synthetic=False) if row[2] == tag)
-    if not (sample := list(islice(real, SAMPLE))):
+    if not (sample := nsmallest(SAMPLE, real, key=lambda row: hash_text(row[0]))):
         raise DataError("the training data has no pairs that people wrote, with which --mono-src can be compared.")
     known = (src for src, _, of_pair in old_pairs(data, held) if of_pair == tag)
     usable, dropped = usable_text(paths, SIDES[0], sample, known, held, data, force)

@@ -88,7 +88,7 @@ class Texts:
         }
         dropped = {}
         for side, other in zip(SIDES, SIDES[::-1], strict=True):
-            known, flag = columns["pairs"][side], f"--mono-{other}"
+            known, flag = columns["pairs"][side], "" if run.blank_model.reads_target_text else f"--mono-{other}"
             usable, dropped[side] = usable_text(mono[side], side, pairs[:SAMPLE], known, held, self.data, force, flag)
             number = count()
             counted = (line for line, _ in zip(usable, number, strict=False))
