@@ -54,15 +54,22 @@ def test_a_server_that_ends_while_its_models_load_does_not_say_that_it_is_ready(
 def run_slowly(
     work: Callable[[], Coroutine[Any, Any, None]], monkeypatch: pytest.MonkeyPatch, now: list[float], times: float
 ) -> None:
-    """Run a coroutine whose pauses take no time, but so many times their length by the clock `now`."""
+    """Run a coroutine whose pauses take no time, but so many times their length by the clock `now`.
+
+    The pauses of servers in other threads, which earlier tests left to end, stay as they are.
+    """
     sleep = asyncio.sleep
 
-    async def pass_time(seconds: float) -> None:
-        now[0] += times * seconds
-        await sleep(0)
-
     async def run() -> None:
-        monkeypatch.setattr(asyncio.get_running_loop(), "time", lambda: now[0])
+        own = asyncio.get_running_loop()
+
+        async def pass_time(seconds: float) -> None:
+            if asyncio.get_running_loop() is not own:
+                return await sleep(seconds)
+            now[0] += times * seconds
+            return await sleep(0)
+
+        monkeypatch.setattr(own, "time", lambda: now[0])
         monkeypatch.setattr(asyncio, "sleep", pass_time)
         await work()
 
