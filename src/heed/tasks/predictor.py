@@ -57,10 +57,7 @@ ALONE = Combination()
 
 
 def several(inputs: Any) -> Sequence[Any]:
-    """The inputs as a sequence; a single text, path or file's bytes, which has no items to answer, as one of one.
-
-    Raises UsageError for inputs that are not a sequence.
-    """
+    """The inputs as a sequence; a single text, path or bytes as one of one. Raises UsageError for anything else."""
     if isinstance(inputs, str | bytes | Path):
         return [inputs]
     if not isinstance(inputs, Iterable):
