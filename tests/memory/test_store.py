@@ -7,7 +7,7 @@ import signal
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from threading import Barrier
+from threading import Barrier, Timer
 
 import pytest
 
@@ -180,6 +180,23 @@ def test_several_may_create_one_memory_at_once(tmp_path: Path) -> None:
     with ThreadPoolExecutor(4) as pool:
         assert list(pool.map(create, range(4))) == [1] * 4
     assert len(TranslationMemory(tmp_path / "team.memory")) == 4
+
+
+def test_creation_waits_for_another_process_that_writes_to_the_new_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "team.memory"
+    other = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    other.execute("BEGIN IMMEDIATE")
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "WAIT", 0.05)
+        with pytest.raises(StorageError, match="database is locked"):
+            TranslationMemory(path, EN_DE, create=True)
+    timer = Timer(0.2, other.close)
+    timer.start()
+    memory = TranslationMemory(path, EN_DE, create=True)
+    timer.join()
+    assert memory.add([("a", "b", "")]) == 1
 
 
 def test_a_kill_within_an_addition_leaves_what_was_added_before(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from datetime import UTC, datetime
 from difflib import SequenceMatcher
 from pathlib import Path
 from threading import Lock
+from time import monotonic, sleep
 from typing import Any, Literal, get_args
 
 from heed.core.errors import DataError, MissingInputError, StorageError, UsageError
@@ -268,12 +269,27 @@ class TranslationMemory:
         is_new = self._is_new()
         if is_new and not create:
             raise DataError(f"{self.path} is empty, not a translation memory. heed memory import makes one.")
-        self._connection.execute("PRAGMA journal_mode = WAL")
+        self._write_ahead()
         self._connection.execute("PRAGMA synchronous = FULL")
         if is_new:
             with self._transaction() as connection:
                 for statement in _statements(_TABLES) if self._is_new() else ():  # nobody else was faster
                     connection.execute(statement)
+
+    def _write_ahead(self) -> None:
+        """Set the write-ahead mode, once no other process writes to a file that does not have it yet.
+
+        SQLite itself does not wait here, since two connections that both read and want to write could do so for ever.
+        """
+        deadline = monotonic() + WAIT
+        while True:
+            try:
+                self._connection.execute("PRAGMA journal_mode = WAL")
+                return
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or monotonic() > deadline:
+                    raise
+            sleep(0.01)
 
     def _is_new(self) -> bool:
         """Whether the file has no tables yet. Raises DataError for one that is not a memory of this version."""
