@@ -17,8 +17,9 @@ from heed.core.config import Document
 from heed.core.environment import data_dir
 from heed.core.errors import DataError, UsageError
 from heed.core.progress import warn
+from heed.data.batch import TrainingBatch
 from heed.members import register_installed
-from heed.models import MODELS
+from heed.models import MODELS, GenerativeModel
 from heed.models.depth_change import DEPTHS, fills
 from heed.models.transfer import without_dropout
 from heed.models.vocabulary_change import require_exchangeable
@@ -29,16 +30,19 @@ from heed.recipe import Recipe, build_recipe, require_known_format, with_members
 from heed.run import Run
 from heed.tasks import TASKS, task_type
 from heed.tasks.defaults import SCHEDULE, TABLES, WARM_UP, Choices, CorpusStats, Machine, characters_per_token
+from heed.tasks.generation import GenerationTask
 from heed.tasks.task import Task
 from heed.text.doctor.findings import Diagnosis
 from heed.text.tokenizers import load_tokenizers, require_trainable
 from heed.training.config import TrainingConfig
-from heed.training.cost_estimate import CostEstimate, estimate_cost
+from heed.training.cost_estimate import CostEstimate, estimate_cost, speeds_with_fewer_threads, thread_advice
 from heed.training.metrics_log import require_tensorboard
 from heed.transfer import Transfer
 
 LIMITS = ("training.max_minutes", "training.max_steps", "training.max_epochs", "training.patience")
 """Keys that limit a training by gradients."""
+LONG_UPDATE = 2.0
+"""Seconds of an update from which it is not timed with other numbers of threads."""
 InitParts = Literal["all", "encoder", "embeddings"]
 
 
@@ -353,6 +357,35 @@ def estimate_training(plan: Plan) -> CostEstimate | None:
     A vocabulary that is not known yet is assumed to have its maximum size. Numbers of tokens are estimated from
     characters.
     """
+    trial = _trial(plan)
+    if trial is None:
+        return None
+    model, task, batch, length = trial
+    recipe, num_processes = plan.recipe, plan.machine.num_processes
+    per_row = 1 if batch.num_targets == len(batch.rows) else length  # a label or a span for a whole row
+    num_targets = max(1.0, plan.stats.num_in_epoch - _num_held_in_epoch(recipe.data)) * per_row
+    return estimate_cost(recipe.training, model, task, batch, num_targets, num_processes)
+
+
+@torch.random.fork_rng(devices=[])
+def advise_threads(plan: Plan) -> str:
+    """Time a few updates with fewer CPU threads, and advise on them; "" if there is nothing to advise.
+
+    Updates that take long are not timed again.
+    """
+    is_alone = plan.device.type == "cpu" and plan.machine.num_processes == 1
+    if not is_alone or plan.expected is None or plan.expected.seconds_per_update > LONG_UPDATE:
+        return ""
+    trial = _trial(plan)
+    assert trial is not None, "there is an estimate"
+    model, task, batch, _ = trial
+    can_join = isinstance(task, GenerationTask) and not plan.recipe.data.holds_out
+    speeds = speeds_with_fewer_threads(plan.recipe.training, model, task, batch)
+    return thread_advice(torch.get_num_threads(), speeds, can_join)
+
+
+def _trial(plan: Plan) -> tuple[GenerativeModel, Task, TrainingBatch, float] | None:
+    """A model, its task, a batch of the usual size with random ids, and the tokens of a row; None without these."""
     recipe, task_class = plan.recipe, task_type(plan.recipe.task)
     vocabularies = plan.vocabularies
     if vocabularies is None:
@@ -365,11 +398,7 @@ def estimate_training(plan: Plan) -> CostEstimate | None:
     length = plan.stats.characters_per_row / characters_per_token(size, recipe.tokenizer.kind) + 1
     task = task_class(Path(), recipe, {}, plan.device)
     batch = task.trial_batch(vocabularies, length, plan.machine.num_processes)
-    if batch is None:
-        return None
-    per_row = 1 if batch.num_targets == len(batch.rows) else length  # a label or a span for a whole row
-    num_targets = max(1.0, plan.stats.num_in_epoch - _num_held_in_epoch(recipe.data)) * per_row
-    return estimate_cost(recipe.training, model, task, batch.to(plan.device), num_targets, plan.machine.num_processes)
+    return (model, task, batch.to(plan.device), length) if batch is not None else None
 
 
 def _num_held_in_epoch(data: Any) -> float:

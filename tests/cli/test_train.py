@@ -180,6 +180,18 @@ def test_a_dry_run_prints_the_plan_and_writes_nothing(corpus: Path) -> None:
     assert sorted(corpus.rglob("*")) == before
 
 
+def test_a_plan_advises_on_threads_unless_their_number_was_given(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("command.COMPUTING", ())  # which get --threads 1
+    monkeypatch.setattr("heed.cli.train.use_threads", lambda threads: None)
+    monkeypatch.setattr("heed.planner.speeds_with_fewer_threads", lambda *_: {1: 3.0})
+    monkeypatch.setattr("torch.get_num_threads", lambda: 2)
+    advice = "advice: 1 thread makes 3.0 times the updates of 2 here: --threads 1 is faster."
+    assert advice in call("train", *FILES, "--dry-run", *flags(SHORT)).err
+    assert "advice:" not in call("train", *FILES, "--dry-run", "--threads", "2", *flags(SHORT)).err
+    monkeypatch.setattr("heed.planner.LONG_UPDATE", 0.0)
+    assert "advice:" not in call("train", *FILES, "--dry-run", *flags(SHORT)).err, "each would take too long"
+
+
 def test_an_existing_run_is_neither_continued_nor_replaced_without_a_flag(run: Path) -> None:
     weights = (run / "model.safetensors").read_bytes()
     again = train(*FILES, "--seed", "2")

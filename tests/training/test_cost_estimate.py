@@ -13,10 +13,11 @@ from heed.models import build_model
 from heed.models.rnn_attention import RecurrentAttentionConfig
 from heed.models.transformer import TransformerConfig
 from heed.nn.contract import Vocabularies
+from heed.nn.device import products_by
 from heed.tasks.generation import random_batch
 from heed.tasks.translation.task import TranslationTask
 from heed.training.config import TrainingConfig
-from heed.training.cost_estimate import CostEstimate, estimate_cost
+from heed.training.cost_estimate import CostEstimate, estimate_cost, speeds_with_fewer_threads, thread_advice
 
 SMALL = TransformerConfig(d_model=16, d_ff=32, num_heads=2, num_encoder_layers=1, num_decoder_layers=1)
 
@@ -122,3 +123,37 @@ def test_long_updates_are_timed_less_often(monkeypatch: pytest.MonkeyPatch, seco
     found = estimate_for(TrainingConfig(tokens_per_batch=64), build_model(SMALL, sizes), sizes, 1e6, (9, 7))
     assert len(timed) == number
     assert found.seconds_per_update == seconds
+
+
+@pytest.mark.parametrize(
+    ("seconds", "speeds"),
+    [
+        ({8: 1.0, 4: 2.0}, {4: 0.5}),
+        ({8: 1.0, 4: 0.5, 2: 0.25, 1: 0.5}, {4: 2.0, 2: 4.0, 1: 2.0}),
+        ({3: 1.0, 1: 0.8}, {1: 1.25}),
+        ({1: 1.0}, {}),
+    ],
+)
+def test_fewer_threads_are_timed_as_long_as_that_is_faster(
+    monkeypatch: pytest.MonkeyPatch, seconds: dict[int, float], speeds: dict[int, float]
+) -> None:
+    monkeypatch.setattr("heed.training.cost_estimate._timed_update", lambda *_: seconds[torch.get_num_threads()])
+    sizes = Vocabularies(50, 50)
+    training = TrainingConfig(tokens_per_batch=64)
+    task = TranslationTask(Path(), SimpleNamespace(training=training), {}, torch.device("cpu"))  # type: ignore[arg-type]
+    before = torch.get_num_threads()
+    with products_by(max(seconds)):
+        found = speeds_with_fewer_threads(training, build_model(SMALL, sizes), task, random_batch(9, 7, sizes))
+    assert found == speeds
+    assert torch.get_num_threads() == before
+
+
+def test_advice_on_threads_names_the_fastest_number_or_two_seeds() -> None:
+    fewer = thread_advice(8, {4: 2.0, 2: 4.0, 1: 2.0}, True)
+    assert fewer == "2 threads make 4.0 times the updates of 8 here: --threads 2 is faster."
+    assert (
+        thread_advice(2, {1: 1.25}, False) == "1 thread makes 1.2 times the updates of 2 here: --threads 1 is faster."
+    )
+    seeds = thread_advice(2, {1: 0.72}, True)
+    assert "half of the 2 threads make 72% of the updates: --seeds 2 trains two models" in seeds
+    assert thread_advice(2, {1: 0.72}, False) == thread_advice(2, {1: 0.55}, True) == thread_advice(1, {}, True) == ""

@@ -14,7 +14,7 @@ import torch
 
 from heed.core.progress import format_minutes, format_seconds
 from heed.data.batch import TrainingBatch
-from heed.nn.device import synchronise
+from heed.nn.device import products_by, synchronise
 from heed.tasks.task import Task
 from heed.training.config import TrainingConfig
 from heed.training.gradients import GradientAccumulator
@@ -27,6 +27,10 @@ UPDATES, MOST_SECONDS = 3, 5.0
 """Number of updates that are timed, and the seconds after which a CPU starts no further one."""
 MOST_LEFT = 0.2
 """Share of the peak rate that is left when a limit ends a decay early, above which heed warns."""
+CLEARLY_FASTER = 1.15
+"""Updates with fewer threads, for each one with all, from which heed advises fewer."""
+WORTH_SEEDS = 0.6
+"""Updates with half of the threads, for each one with all, from which heed suggests two models."""
 BYTES_PER_PARAMETER = {"float32": 4 * 6, "bfloat16": 4 * 6 + 2 * 2}
 """Weights, gradients, Adam's two moments, average and validation copy in float32; bfloat16 adds two copies."""
 BYTES_OF_GRADIENT = {"float32": 4, "bfloat16": 2}
@@ -119,6 +123,54 @@ def estimate_cost(
     if config.max_minutes:
         limits[f"at most {format_minutes(config.max_minutes)} (training.max_minutes)"] = 60 * config.max_minutes
     return CostEstimate(num_parameters, rate, seconds_per_epoch, memory, seconds_per_update, limits, task.targets)
+
+
+def speeds_with_fewer_threads(
+    config: TrainingConfig, model: torch.nn.Module, task: Task, batch: TrainingBatch
+) -> dict[int, float]:
+    """Updates that fewer CPU threads make in the time of one with all, by number of threads.
+
+    Half of the threads are timed, and half of these as long as that is faster. Empty if there is one thread only.
+    """
+    weights = Weights(model, config.precision)
+
+    def seconds(threads: int) -> float:
+        with products_by(threads):
+            return _shortest_update(
+                GradientAccumulator(config, task, weights, 0, batch.rows.device, quiet=True, ranks=ALONE), batch
+            )
+
+    threads = torch.get_num_threads()
+    if threads == 1:
+        return {}
+    all_threads = fastest = seconds(threads)
+    speeds = dict[int, float]()
+    while threads > 1:
+        threads //= 2
+        taken = seconds(threads)
+        speeds[threads] = all_threads / taken
+        if taken >= fastest:
+            break
+        fastest = taken
+    return speeds
+
+
+def thread_advice(threads: int, speeds: Mapping[int, float], can_join: bool) -> str:
+    """Advice on the number of threads from `speeds_with_fewer_threads`; "" if there is none.
+
+    `can_join`: whether models of this training can be used as an ensemble.
+    """
+    best = max(speeds, key=speeds.__getitem__, default=threads)
+    if speeds.get(best, 0.0) > CLEARLY_FASTER:
+        noun = f"{best} thread makes" if best == 1 else f"{best} threads make"
+        return f"{noun} {speeds[best]:.1f} times the updates of {threads} here: --threads {best} is faster."
+    share = speeds.get(threads // 2, 0.0)
+    if can_join and share > WORTH_SEEDS:
+        return (
+            f"half of the {threads} threads make {share:.0%} of the updates: --seeds 2 trains two models in the same "
+            "time, and their ensemble is usually better than one model."
+        )
+    return ""
 
 
 def _shortest_update(accumulator: GradientAccumulator, batch: TrainingBatch) -> float:
