@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,7 +19,6 @@ from datetime import UTC, datetime
 from difflib import SequenceMatcher
 from pathlib import Path
 from threading import Lock
-from time import monotonic, sleep
 from typing import Any, Literal, get_args
 
 from heed.core.errors import DataError, MissingInputError, StorageError, UsageError
@@ -281,15 +281,15 @@ class TranslationMemory:
 
         SQLite itself does not wait here, since two connections that both read and want to write could do so for ever.
         """
-        deadline = monotonic() + WAIT
+        deadline = time.monotonic() + WAIT
         while True:
             try:
                 self._connection.execute("PRAGMA journal_mode = WAL")
                 return
             except sqlite3.OperationalError as error:
-                if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or monotonic() > deadline:
+                if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
                     raise
-            sleep(0.01)
+            time.sleep(0.01)
 
     def _is_new(self) -> bool:
         """Whether the file has no tables yet. Raises DataError for one that is not a memory of this version."""
