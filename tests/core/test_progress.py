@@ -246,7 +246,16 @@ def test_formats_of_durations(seconds: float, text: str) -> None:
 
 @pytest.mark.parametrize(
     ("minutes", "text"),
-    [(45, "45 minutes"), (1, "1 minute"), (40 / 60, "0:40 minutes"), (1.5, "1:30 minutes"), (0.5 / 60, "0.5 seconds")],
+    [
+        (45, "45 minutes"),
+        (1, "1 minute"),
+        (40 / 60, "40 seconds"),
+        (1.5, "90 seconds"),
+        (2.5, "2:30 minutes"),
+        (0.5 / 60, "0.5 seconds"),
+        (1 / 60, "1 second"),
+        (7.123, "7.123 minutes"),
+    ],
 )
 def test_formats_of_time_limits(minutes: float, text: str) -> None:
     assert format_minutes(minutes) == text

@@ -265,12 +265,14 @@ def format_seconds(seconds: float) -> str:
 
 
 def format_minutes(minutes: float) -> str:
-    """Format a time limit: `45 minutes`, `0:40 minutes`, `0.5 seconds`."""
+    """Format a time limit: `45 minutes`, `90 seconds`, `2:30 minutes`, `0.5 seconds`."""
     seconds = round(60 * minutes)
-    if 0 < minutes < 1 and not math.isclose(60 * minutes, seconds):
-        return f"{60 * minutes:g} seconds"
-    if minutes == int(minutes) or not math.isclose(60 * minutes, seconds):
+    is_whole = math.isclose(60 * minutes, seconds)
+    if minutes == int(minutes) or (minutes > 1 and not is_whole):
         return f"{minutes:g} minute{'s' * (minutes != 1)}"
+    if minutes < 2:
+        number = seconds if is_whole else 60 * minutes
+        return f"{number:g} second{'s' * (number != 1)}"
     return f"{format_seconds(seconds)} minutes"
 
 
