@@ -8,9 +8,8 @@ Each row trains for the same number of updates, a third of them, or `--first N`,
 - `alone`: translating from the beginning;
 - `both`: translating in both directions with one model, without tags (Ding et al. 2021, "BiT"). In the paper, too, a
   third of the updates are on both directions;
-- `denoising`: restoring the sentences of both languages (Lewis et al. 2020, BART's text infilling): spans with lengths
-  drawn from a Poisson distribution of mean 3 become one mask each, until 35 % of the words are gone. The masks are
-  drawn once, not again in each epoch.
+- `denoising`: restoring the sentences of both languages, in which spans of words are masked, as `heed improve` does
+  (`heed.tasks.translation.restoring`). The masks are drawn once, not again in each epoch.
 
 With `--mono-src F --mono-tgt F`, text in each language alone (plain or compressed, a sentence a line), also
 
@@ -63,14 +62,12 @@ from pretrained_parts import Pretrained, encoder_flags, require_shared_vectors, 
 from second_source import Pair, write
 
 from heed.run import Run
+from heed.tasks.translation.restoring import MASK, masked
 from heed.text.readers import read_pairs, read_text
 from heed.text.readers.corpus import CorpusFiles
 
 SHARE = 1 / 3
 """Of the updates, those on the first task."""
-GONE = 0.35
-MEAN_SPAN = 3
-MASK = "▒"
 NUM_VALID = 300
 NUM_NUMBERS = 1000
 """Sources that say nothing."""
@@ -90,18 +87,6 @@ IN_PARTS = ("masked", "unconditional")
 """First tasks that give parts of the weights."""
 ONLY_FOR_TRANSLATION = ("label_smoothing", "smoothing_kind", "stop_metric", "r_drop")
 """Settings of training that a masked language model does not take over."""
-
-
-def noised(text: str, rng: np.random.Generator) -> str:
-    """A text in which masks have taken the place of spans of words."""
-    words = text.split()
-    left = round(GONE * len(words))
-    while left > 0:
-        length = min(max(1, int(rng.poisson(MEAN_SPAN))), left, len(words))
-        at = int(rng.integers(len(words) - length + 1))
-        words[at : at + length] = [MASK]
-        left -= length
-    return " ".join(words)
 
 
 class Sentences:
@@ -135,7 +120,7 @@ class Sentences:
     def _write_restored(self, name: str, texts: Sequence[str]) -> None:
         """Sentences to restore, some of them for validation."""
         rng = np.random.default_rng(1)
-        rows = [(noised(texts[number], rng), texts[number]) for number in rng.permutation(len(texts))]
+        rows = [(masked(texts[number], rng), texts[number]) for number in rng.permutation(len(texts))]
         write(self.path(f"{name}-valid.tsv"), rows[: _num_valid(rows)])
         write(self.path(f"{name}.tsv"), rows[_num_valid(rows) :])
 

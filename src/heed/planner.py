@@ -64,6 +64,8 @@ class TrainOptions:
     """With `init`: start from all its weights, or from those of its reader or its token vectors, for another task."""
     init_backward: Path | None = None
     """With `init` and its reader: a second language model, which reads from the end (ELMo)."""
+    expects_quality: bool = True
+    """Say what quality to expect of such data."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +84,8 @@ class Plan:
     """Time and memory of the training, if the choices needed it."""
     expected_quality: str = ""
     """The score to expect, with its spread; empty if that is not known, or the training starts from other weights."""
+    similar_corpora: tuple[str, ...] = ()
+    """A heading, and what similar corpora were measured to give."""
 
     @cached_property
     def expected(self) -> CostEstimate | None:
@@ -107,6 +111,7 @@ class Planner:
             _require_trained(self.init, options.new_vocabulary)
         self.tokenizer_of = tokenizer_of(options, self.init)
         self.transfer = transfer_of(options, self.init)
+        self.expects_quality = options.expects_quality
         self.device = choose_device(options.device)
         if document.name and data_dir() is not None:
             self.overrides = {"data.dir": str(data_dir()), **self.overrides}
@@ -139,10 +144,14 @@ class Planner:
             task.require_tokenizers(tokenizers, recipe.data)
             vocabularies = task.vocabularies({side: len(each.vocabulary) for side, each in tokenizers.items()})
         self._name_unused_limits(recipe)
-        quality = task.expected_quality(recipe, stats, machine) if self.init is None else ""
+        expects, quality, similar = self.expects_quality, "", tuple[str, ...]()
+        if expects and self.init is None:
+            quality = task.expected_quality(recipe, stats, machine)
+        if expects:
+            similar = tuple(task.similar_corpora(stats.num_all, stats.characters_per_row))
         plan = Plan(
             with_members(recipe), reasons, diagnosis, machine, self.device, stats, vocabularies,
-            expected_quality=quality,
+            expected_quality=quality, similar_corpora=similar,
         )  # fmt: skip
         return plan if self.document.name else self._with_fitting_schedule(plan)
 

@@ -14,17 +14,22 @@ import pytest
 from command import Result, call
 from toy import TINY, write_lines, write_pairs
 
+from heed.cli.distill import recipe_like
 from heed.cli.train import run_training
+from heed.core.run_files import RunFiles
 from heed.data.validation import read_valid
 from heed.metrics.significance import Comparison
 from heed.run import RECIPE, Run
+from heed.tasks.prepare import CORPUS
 from heed.tasks.translation import improvement_plan, improving, synthetic_pairs
 from heed.tasks.translation.corrections import Decision, old_pairs
 from heed.tasks.translation.data import PartConfig, TranslationData
 from heed.tasks.translation.improving import decide
+from heed.tasks.translation.restoring import RESTORING
 from heed.tasks.translation.synthetic_pairs import Texts, with_synthetic
 from heed.text.hashing import hash_text
 
+FIRST = f"out.improve/{RESTORING}"
 SHORT = {"training.max_steps": 2, "training.eval_every": 2, "training.save_every": 2}
 
 
@@ -53,6 +58,12 @@ def copying(monkeypatch: pytest.MonkeyPatch, translator: Path) -> dict[str, Any]
     return trained
 
 
+def blank(translator: Path, folder: Path) -> improving.Improvement:
+    """An improvement that has not begun."""
+    tools = improving.Tools(lambda _: None, lambda *_: None)
+    return improving.Improvement(Run(translator), folder / "out", {"src": [], "tgt": []}, None, tools, quiet=True)
+
+
 def tags_of(keys: Any) -> dict[str, str]:
     """The tag of each synthetic part, by the folder of its translations."""
     return {Path(part["src"]).parent.name: part.get("tag", "") for part in keys.get("data.parts", ())}
@@ -69,14 +80,14 @@ def test_an_equal_model_is_not_kept_and_nothing_is_done_twice(
     result = improve(translator, tmp_path / "out", "--mono-tgt", mono)
     assert result.code == 3, result.err
     assert not (tmp_path / "out").exists()
-    assert list(trained) == ["round-1/reverse", "round-1/candidate"]
+    assert list(trained) == [FIRST, "round-1/reverse", "round-1/candidate"]
     record = json.loads((tmp_path / "out.improve" / improving.RECORD).read_text())
     assert [trial["kept"] for trial in record["trials"]] == [False]
     assert "is unchanged" in result.err
 
     again = improve(translator, tmp_path / "out", "--mono-tgt", mono)
     assert again.code == 3
-    assert len(trained) == 2
+    assert len(trained) == 3
 
 
 def test_a_better_model_becomes_the_run_and_its_report_says_how(
@@ -88,7 +99,7 @@ def test_a_better_model_becomes_the_run_and_its_report_says_how(
     monkeypatch.setattr(improving, "add_section", lambda run, text: (run.folder / "section").write_text(text))
     result = improve(translator, tmp_path / "out", "--mono-tgt", mono)
     assert result.code == 0, result.err
-    assert list(trained) == ["round-1/reverse", "round-1/candidate", "round-2/reverse", "round-2/candidate"]
+    assert list(trained) == [FIRST, "round-1/reverse", "round-1/candidate", "round-2/reverse", "round-2/candidate"]
     forward = {"forward-pairs": ""}
     assert tags_of(trained["round-1/candidate"]) == {**forward, "back-pairs": "bt", "back-mono": "bt"}
     assert tags_of(trained["round-1/reverse"]) == {}
@@ -102,17 +113,41 @@ def test_an_interrupted_improvement_translates_nothing_again(
 ) -> None:
     trained = copying(monkeypatch, translator)
 
-    def interrupted(recipe: Any, keys: Any, options: Any, **_: Any) -> None:
+    def interrupted(*_: Any) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("heed.cli.improve.run_training", interrupted)
+        patch.setattr(improving, "write_masked", interrupted)
         assert improve(translator, tmp_path / "out", "--mono-tgt", mono).code == 130
+    with monkeypatch.context() as patch:
+        patch.setattr(improving.Improvement, "_new_reverse", interrupted)
+        assert improve(translator, tmp_path / "out", "--mono-tgt", mono).code == 130
+    assert list(trained) == [FIRST]
     text = tmp_path / "out.improve" / "round-1" / "forward-pairs" / "pairs.tgt"
     before = text.stat().st_mtime_ns
     assert improve(translator, tmp_path / "out", "--mono-tgt", mono).code == 3
     assert text.stat().st_mtime_ns == before
+    assert list(trained) == [FIRST, "round-1/reverse", "round-1/candidate"]
+
+
+def test_an_improvement_that_an_earlier_version_began_continues_without_restoring(
+    translator: Path, mono: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trained = copying(monkeypatch, translator)
+
+    def interrupted(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(improving, "write_masked", interrupted)
+        assert improve(translator, tmp_path / "out", "--mono-tgt", mono).code == 130
+    path = tmp_path / "out.improve" / improving.RECORD
+    record = json.loads(path.read_text())
+    del record["plan"]["restoring"]
+    path.write_text(json.dumps(record))
+    assert improve(translator, tmp_path / "out", "--mono-tgt", mono).code == 3
     assert list(trained) == ["round-1/reverse", "round-1/candidate"]
+    assert "task" in trained["round-1/reverse"], "what heed chooses, and not a model like the run"
 
 
 def test_changed_text_is_refused(translator: Path, mono: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -163,12 +198,23 @@ def test_a_part_has_only_pairs_with_a_translation(tmp_path: Path) -> None:
 
 
 def test_the_time_is_divided_among_rounds() -> None:
-    plan = improvement_plan.plan_for(180, 40, 5, has_reverse=False)
-    assert plan.rounds == 2
-    assert plan.reverse is not None and plan.candidate is not None
-    assert plan.rounds * (plan.reverse + plan.candidate + plan.translating) == pytest.approx(180)
-    assert improvement_plan.plan_for(30, 40, 100, has_reverse=True).share == pytest.approx(0.09)
-    assert improvement_plan.plan_for(None, 40, 5, has_reverse=True).rounds == improvement_plan.MOST_ROUNDS
+    for restores, restoring in ((False, 0.0), (True, 60.0)):
+        plan = improvement_plan.plan_for(180 + restoring, 40, 5, has_reverse=False, restores=restores)
+        assert (plan.rounds, plan.restoring) == (2, restoring)
+        assert plan.reverse is not None and plan.candidate is not None
+        assert plan.rounds * (plan.reverse + plan.candidate + plan.translating) == pytest.approx(180)
+    assert improvement_plan.plan_for(30, 40, 100, has_reverse=True, restores=False).share == pytest.approx(0.09)
+    for restores, restoring in ((False, 0.0), (True, None)):
+        plan = improvement_plan.plan_for(None, 40, 5, has_reverse=True, restores=restores)
+        assert (plan.rounds, plan.restoring) == (improvement_plan.MOST_ROUNDS, restoring)
+
+
+def test_a_later_round_begins_if_half_of_its_time_is_left(translator: Path, tmp_path: Path) -> None:
+    improvement = blank(translator, tmp_path)
+    plan = improvement_plan.plan_for(240, 40, 5, has_reverse=False, restores=True)
+    for spent, has_time in ((60 + 90 + 44, True), (60 + 90 + 46, False)):
+        improvement.record = improvement_plan.Record(made_from={}, plan=plan, left_out={}, minutes={"all": spent})
+        assert improvement._has_time() == has_time
 
 
 def test_a_candidate_is_trained_with_the_recipe_and_the_validation_data_of_the_run(
@@ -188,7 +234,26 @@ def test_a_candidate_is_trained_with_the_recipe_and_the_validation_data_of_the_r
     assert list(read_valid(new.folder)) == list(read_valid(old.folder))
     reverse = Run(tmp_path / "out.improve/round-1/reverse").recipe.data
     assert (reverse.src_lang, reverse.tgt_lang) == ("bb", "aa")
+    restoring = Run(tmp_path / "out.improve" / RESTORING)
+    assert restoring.recipe.training.stop_metric == "perplexity"
+    assert "expected quality" not in result.err and "similar corpora" not in result.err
+    assert new.corpus["init"] == Run(tmp_path / "out.improve/round-1/reverse").corpus["init"] == RESTORING
     assert "## How it was improved" in (tmp_path / "out/report.md").read_text(encoding="utf-8")
+
+
+def test_a_run_that_began_with_restoring_is_improved_without_naming_that_run(
+    translator: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(translator, tmp_path / "begun")
+    corpus = tmp_path / "begun" / CORPUS
+    corpus.write_text(json.dumps({**json.loads(corpus.read_text()), "init": RESTORING}))
+    RunFiles(tmp_path / "begun").accept(CORPUS)
+    trained = copying(monkeypatch, translator)
+    assert improve(tmp_path / "begun", tmp_path / "out").code == 3
+    assert list(trained) == [FIRST, "round-1/reverse", "round-1/candidate"]
+    assert recipe_like(Run(tmp_path / "begun"), {}) == (tmp_path / "begun" / RECIPE, {})
+    result = improve(tmp_path / "begun", tmp_path / "other", "--init", translator)
+    assert (result.code, "leave out --init" in result.err) == (2, True)
 
 
 def test_changed_training_data_is_refused(translator: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -337,11 +402,8 @@ def test_a_missing_text_is_named(translator: Path, tmp_path: Path) -> None:
 
 
 def test_a_candidate_gets_the_time_that_the_reverse_model_left(translator: Path, tmp_path: Path) -> None:
-    tools = improving.Tools(lambda _: None, lambda *_: None)
-    improvement = improving.Improvement(
-        Run(translator), tmp_path / "out", {"src": [], "tgt": []}, None, tools, quiet=True
-    )
-    plan = improvement_plan.plan_for(30, 40, 1, has_reverse=False)
+    improvement = blank(translator, tmp_path)
+    plan = improvement_plan.plan_for(30, 40, 1, has_reverse=False, restores=False)
     assert plan.candidate is not None and plan.reverse is not None
     for taken, spare in ((2.0, plan.reverse - 2.0), (plan.reverse + 1.0, 0.0)):
         improvement.record = improvement_plan.Record(
@@ -361,3 +423,8 @@ def test_text_beyond_two_lines_for_each_pair_is_counted_and_left_out(translator:
     assert kept == sorted(kept, key=hash_text)
     assert len(kept) + dropped.total() == len(mono.read_text().splitlines())
     assert dropped["more than 2 lines for each training pair"] > 0
+    assert texts.path("text", "tgt").read_text().splitlines() == kept
+    texts.write(run, {"src": [], "tgt": [mono]}, most=3)
+    more = texts.path("text", "tgt").read_text().splitlines()
+    assert len(more) == 3 * texts.num_lines("pairs", "src") and more[: len(kept)] == kept
+    assert texts.path("mono", "tgt").read_text().splitlines() == kept

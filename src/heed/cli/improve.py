@@ -46,9 +46,11 @@ def improve(
 ) -> None:
     """Improve a translator with synthetic pairs, judged by its validation data.
 
-    RUN translates its training sources and text in the source language; a reverse model translates the training targets
-    and text in the target language. A candidate with the recipe of RUN learns from the real and the synthetic pairs. It
-    is kept if its BLEU on the validation data is significantly higher. It then translates for the next round.
+    With text, a model first learns to restore masked sentences of both languages, and the next ones begin with its
+    weights. RUN translates its training sources and text in the source language; a reverse model translates the
+    training targets and text in the target language. A candidate with the recipe of RUN learns from the real and the
+    synthetic pairs. It is kept if its BLEU on the validation data is significantly higher. It then translates for the
+    next round.
 
     All files are in the folder OUT.improve; after an interruption, the same command continues. The exit code is 0 if
     OUT is better than RUN, and 3 if nothing improved RUN: then there is no OUT. A phrase-based RUN needs text in the
@@ -69,10 +71,9 @@ def improve(
     minutes = parse_minutes(max_time) if max_time else None
     compute = Compute(threads=threads, device=device)
 
-    def train(like: Run | None, keys: Mapping[str, Any], folder: Path) -> None:
-        recipe, own = (None, dict(keys)) if like is None else recipe_like(like, dict(keys), as_trained=init is not None)
+    def train(like: Run | None, keys: Mapping[str, Any], folder: Path, begin: Path | None, translates: bool) -> None:
+        recipe, own = (None, dict(keys)) if like is None else recipe_like(like, dict(keys), begin is not None)
         use_threads(threads)  # the translator may have set another number
-        begin = init if like else None
         options = TrainOptions(
             folder,
             overwrite=True,
@@ -81,6 +82,7 @@ def improve(
             device=device,
             quiet=quiet,
             new_vocabulary=begin is not None,
+            expects_quality=translates,
         )
         run_training(recipe, own, options, dry_run=False, restartable=True)
 

@@ -399,7 +399,6 @@ def _show_choices(plan: Plan) -> None:
 
 def _show_expectation(plan: Plan) -> None:
     from heed.models import MODELS
-    from heed.tasks import task_type
 
     if plan.expected is not None:
         message(plan.expected.render(plan.vocabularies is not None))
@@ -410,8 +409,8 @@ def _show_expectation(plan: Plan) -> None:
         warn(plan.warning)
     if plan.expected_quality:
         message(f"expected quality: {plan.expected_quality}")
-    if known := task_type(plan.recipe.task).similar_corpora(plan.stats.num_all, plan.stats.characters_per_row):
-        heading, *corpora = known
+    if plan.similar_corpora:
+        heading, *corpora = plan.similar_corpora
         message("\n  ".join([f"{heading}:", *corpora]))
 
 

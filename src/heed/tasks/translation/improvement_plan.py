@@ -6,13 +6,18 @@ from collections.abc import Mapping
 
 from pydantic import BaseModel, ConfigDict
 
+from heed.evaluation.evaluation import Evaluation
 from heed.metrics.significance import Comparison
+from heed.report.markdown import plain, table
 from heed.tasks.translation.corrections import LEVEL, Decision
+from heed.tasks.translation.monolingual import reasons
 
+MEASURED = ("bleu", "chrf")
 MOST_ROUNDS = 3
 """Hoang et al. (2018) gain little after the second."""
-TRANSLATING, REVERSE = 0.3, 0.4
-"""Largest share of a round's time for translating, and the share of the rest for the reverse model."""
+RESTORING, TRANSLATING, REVERSE = 0.25, 0.3, 0.4
+"""Share of the whole time for restoring masked sentences; largest share of a round for translating; and the share
+of the rest for the reverse model."""
 
 
 class Plan(BaseModel):
@@ -22,6 +27,8 @@ class Plan(BaseModel):
 
     rounds: int
     max_minutes: float | None
+    restoring: float | None = 0.0
+    """Before the first round; 0: the models begin otherwise."""
     reverse: float | None
     candidate: float | None
     translating: float
@@ -59,6 +66,33 @@ class Record(BaseModel):
     trials: list[Trial] = []
     finished: bool = False
 
+    def render(self, name: str, num_valid: int) -> str:
+        """A table of what was tried, in Markdown. `name`: that of the run that was to be improved."""
+        heading = ["round", "new", "trained on", "minutes", "BLEU", "chrF2", "p", ""]
+        rows = [
+            [
+                str(trial.round), trial.model, trial.pairs, f"{trial.minutes:.1f}",
+                *(f"{trial.before[name]:.2f} → {trial.after[name]:.2f}" for name in MEASURED),
+                "" if trial.p is None else f"{trial.p:.3f}", "kept" if trial.kept else "not kept",
+            ]
+            for trial in self.trials
+        ]  # fmt: skip
+        steps = ", ".join(f"{name} {minutes:.1f}" for name, minutes in self.minutes.items())
+        left_out = [
+            f"Left out of --mono-{side}: {reasons(dropped)}." for side, dropped in self.left_out.items() if dropped
+        ]
+        facts = [
+            f"From {plain(name)}, on its {num_valid:,} validation lines; p by paired bootstrap. Minutes: {steps}.",
+            *left_out,
+            "The weights of every model were chosen on these same lines, so measure the gain on a test set once.",
+        ]
+        return "\n".join([table([heading, *rows], right=[0, 3]), "", *facts])
+
+
+def values(evaluation: Evaluation) -> dict[str, float]:
+    """The scores of an evaluation, for a trial."""
+    return {name: round(score.value, 4) for name, score in evaluation.scores.items()}
+
 
 def decide(comparisons: Mapping[str, Comparison]) -> Decision:
     """Keep a model with a significantly higher BLEU on the validation data, whose chrF is not significantly lower.
@@ -78,19 +112,27 @@ def decide(comparisons: Mapping[str, Comparison]) -> Decision:
     return Decision(True, figures)
 
 
-def plan_for(max_minutes: float | None, run_minutes: float, translating: float, has_reverse: bool) -> Plan:
-    """Divide the time among as many rounds as leave each training about as long as that of the run took."""
+def plan_for(
+    max_minutes: float | None, run_minutes: float, translating: float, has_reverse: bool, restores: bool
+) -> Plan:
+    """Divide the time among as many rounds as leave each training about as long as that of the run took.
+
+    `restores`: the models begin with one that restores masked sentences, which is trained first.
+    """
     if max_minutes is None:
         return Plan(
-            rounds=MOST_ROUNDS, max_minutes=None, reverse=None, candidate=None, translating=translating, share=1.0
-        )
+            rounds=MOST_ROUNDS, max_minutes=None, restoring=None if restores else 0.0, reverse=None, candidate=None,
+            translating=translating, share=1.0,
+        )  # fmt: skip
+    restoring = RESTORING * max_minutes if restores else 0.0
+    of_rounds = max_minutes - restoring
     needed = translating + run_minutes * (1 if has_reverse else 2)
-    rounds = min(MOST_ROUNDS, max(1, int(max_minutes // max(needed, 1e-9))))
-    of_round = max_minutes / rounds
+    rounds = min(MOST_ROUNDS, max(1, int(of_rounds // max(needed, 1e-9))))
+    of_round = of_rounds / rounds
     share = min(1.0, TRANSLATING * of_round / max(translating, 1e-9))
     training = of_round - share * translating
     reverse = 0.0 if has_reverse else REVERSE * training
     return Plan(
-        rounds=rounds, max_minutes=max_minutes, reverse=reverse, candidate=training - reverse,
+        rounds=rounds, max_minutes=max_minutes, restoring=restoring, reverse=reverse, candidate=training - reverse,
         translating=share * translating, share=share,
     )  # fmt: skip

@@ -7,11 +7,14 @@ A round has five steps, each of which is done once, however often the work is in
    and replaces the earlier one if it is better (iterative back-translation, Hoang et al. 2018). A reverse model that
    the user gives is used in all rounds.
 3. The reverse model translates the training targets and the text in the target language.
-4. A candidate is trained on the real and the synthetic pairs, with the recipe of the run and from the same beginning:
-   random weights, or those of the run that it began with.
+4. A candidate is trained on the real and the synthetic pairs, with the recipe of the run.
 5. Both translate the validation data, and the better one is kept.
 
 A round that is not kept is the last one: another would differ from it by chance only.
+
+With text in one language, a model first learns to restore masked sentences of both languages (`restoring.py`), and the
+reverse models and candidates begin with its weights. Without it, reverse models begin with random weights, and
+candidates as the run did: with random weights, or with those of another run.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from shutil import copytree, ignore_patterns
 from typing import Any
@@ -30,18 +34,20 @@ from heed.core.errors import DataError, UsageError
 from heed.core.files import atomic_folder, atomic_write, is_debris, sha256_file, sole_writer, storage_errors
 from heed.core.progress import format_minutes, message, warn
 from heed.data.validation import read_valid
-from heed.evaluation.evaluation import Evaluation
 from heed.evaluation.outputs import compare_runs, score_changes
 from heed.evaluation.test_set import HeldOut
-from heed.report.markdown import plain, table
 from heed.report.page import refresh_report
 from heed.report.validation import add_section
 from heed.run import WEIGHTS, Run
 from heed.tasks.translation.data import PartConfig, TranslationData
-from heed.tasks.translation.improvement_plan import Plan, Record, Trial, decide, plan_for
+from heed.tasks.translation.improvement_checks import require_possible
+from heed.tasks.translation.improvement_plan import MEASURED, Plan, Record, Trial, decide, plan_for, values
 from heed.tasks.translation.monolingual import SIDES, reasons
+from heed.tasks.translation.restoring import RESTORING, write_masked
 from heed.tasks.translation.synthetic_pairs import (
     BACK_TRANSLATED,
+    MOST_RESTORED,
+    MOST_TEXT,
     Texts,
     keep_translated,
     num_kept,
@@ -56,20 +62,20 @@ from heed.training.metrics_log import read_metrics
 
 RECORD = "improvement.json"
 """What the improvement was made from, its plan, and the steps and tests so far."""
-MEASURED = ("bleu", "chrf")
 TIMED = 32
 """Lines that are translated to measure the speed."""
 
 
-Train = Callable[[Run | None, Mapping[str, Any], Path], None]
+Train = Callable[[Run | None, Mapping[str, Any], Path, Path | None, bool], None]
 
 
 @dataclass(frozen=True)
 class Tools:
     """What the caller does: open a run folder as a predictor, and train a run.
 
-    `train(like, keys, folder)` trains with the recipe of the run `like`, or with heed's own settings, until the run in
-    the folder is complete, and continues an interrupted training.
+    `train(like, keys, folder, init, translates)` trains with the recipe of the run `like`, or with heed's own settings,
+    until the run in the folder is complete, and continues an interrupted training. It begins with the weights of the
+    run `init`, or with random ones. `translates`: whether it is a translator, of which a quality can be expected.
     """
 
     load: Callable[[Path], Any]
@@ -101,10 +107,13 @@ class Improvement:
         self.record: Record
         self._reads_text = run.blank_model.reads_target_text
         """Whether the model learns from text in the target language, and needs no synthetic pairs."""
+        has_text = any(mono.values()) or run.corpus.get("init") == RESTORING
+        self._restores = has_text and init is None and not run.blank_model.count_based
+        """Whether new models begin with one that restores masked sentences."""
 
     def improve(self, max_minutes: float | None) -> bool:
         """Do what is left to do; whether there is a better translator, in `out`. Raises HeedError."""
-        self._require_possible()
+        require_possible(self.run, self.mono, self.reverse, self.init, self.tools.load, self.quiet)
         made_from = self._inputs(max_minutes)
         with storage_errors("write the improvement", path=self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -116,57 +125,6 @@ class Improvement:
                 return self._finish()
 
     # --- the beginning ----------------------------------------------------------------------------------
-
-    def _require_possible(self) -> None:
-        if self.data.share < 1:
-            raise UsageError(
-                f"{self.run.folder} learned from a share of its pairs, and candidates learn from all of them. Give a "
-                "run that was trained on all of its pairs."
-            )
-        self._require_beginning()
-        if self._reads_text:
-            refused = "--mono-src" if self.mono["src"] else "--reverse" if self.reverse else ""
-            if refused:
-                raise UsageError(
-                    f"{refused} is for models that learn from synthetic pairs. The model of {self.run.folder} is "
-                    f"{self.run.recipe.model.kind!r}, whose language model reads text in the target language itself: "
-                    "give --mono-tgt alone."
-                )
-            if not self.mono["tgt"]:
-                raise UsageError(
-                    f"the model of {self.run.folder} is {self.run.recipe.model.kind!r}, which gains nothing from its "
-                    "own translations: give text in the target language with --mono-tgt."
-                )
-        elif self.reverse is not None:
-            predictor = self.tools.load(self.reverse)
-            predictor.require("translate", "--reverse")
-            theirs, ours = predictor.languages[::-1], self.run.predictor.languages
-            if any(one and other and one != other for one, other in zip(theirs, ours, strict=True)):
-                raise UsageError(
-                    f"--reverse {self.reverse} translates from {theirs[1]} to {theirs[0]}, and {self.run.folder} from "
-                    f"{ours[0]} to {ours[1]}. Give a translator from {ours[1]} to {ours[0]}, or leave out --reverse."
-                )
-
-    def _require_beginning(self) -> None:
-        """Raise UsageError unless candidates can begin as the run did: with random weights, or with those of `init`."""
-        corpus, folder = self.run.corpus, self.run.folder
-        begun = corpus.get("init")
-        if not begun:
-            if self.init is not None:
-                raise UsageError(f"{folder} did not begin with the weights of another run: leave out --init.")
-            return
-        if other := corpus.get("tokenizer_of"):
-            raise UsageError(
-                f"{folder} began with the weights of {begun} and has the vocabulary of {other}, which lacks the tag of "
-                "synthetic sources. Train a run with --init and --init-vocabulary new, and improve that one."
-            )
-        if self.init is None:
-            raise UsageError(
-                f"{folder} began with the weights of {begun}: give that run with --init, so that the candidates begin "
-                "with them, too."
-            )
-        if self.init.resolve().name != begun:
-            warn(f"{folder} began with the weights of a run named {begun}, and --init is {self.init}", self.quiet)
 
     def _begin(self, max_minutes: float | None, made_from: dict[str, str]) -> None:
         """Read the record, or examine the data and plan. Raises DataError for a record of other inputs."""
@@ -192,12 +150,14 @@ class Improvement:
         if not all(is_debris(each) or each.name == "text" for each in self.folder.iterdir()):
             raise UsageError(f"{self.folder} is not empty and was not made by heed improve. Name another --out.")
         self.data.require_unchanged(self.run.corpus, self.run.folder)
-        left_out = self.texts.write(self.run, self.mono, self.force)
+        most = MOST_RESTORED if self._restores else MOST_TEXT
+        left_out = self.texts.write(self.run, self.mono, self.force, most)
         for side, dropped in left_out.items():
             if self.mono[side]:
-                kept = self.texts.num_lines("mono", side)
+                kept, translated = (self.texts.num_lines(name, side) for name in ("text", "mono"))
+                some = f", and {translated:,} of them are translated" if translated < kept else ""
                 left = f"; left out: {reasons(dropped)}" if dropped else ""
-                message(f"--mono-{side}: {kept:,} lines are used{left}", self.quiet)
+                message(f"--mono-{side}: {kept:,} lines are used{some}{left}", self.quiet)
         plan = self._plan(max_minutes)
         self.record = Record(made_from=made_from, plan=plan, left_out={k: dict(v) for k, v in left_out.items()})
         self._show_plan()
@@ -215,7 +175,7 @@ class Improvement:
     def _plan(self, max_minutes: float | None) -> Plan:
         has_reverse = self.reverse is not None or self._reads_text
         if self._reads_text:
-            plan = plan_for(None, 0, 0, True)
+            plan = plan_for(None, 0, 0, True, False)
             return plan.model_copy(update={"rounds": 1, "max_minutes": max_minutes, "candidate": max_minutes})
         forward, back = (
             sum(self.texts.num_lines(name, side) for name in ("pairs", "mono")) for side in SIDES
@@ -225,7 +185,7 @@ class Improvement:
         if self.reverse is not None:
             of_reverse = self._seconds_per_line(self.tools.load(self.reverse).of_validation().predictor, "tgt")
         translating = (forward * speed + back * of_reverse) / 60
-        return plan_for(max_minutes, self._run_minutes(), translating, has_reverse)
+        return plan_for(max_minutes, self._run_minutes(), translating, has_reverse, self._restores)
 
     def _seconds_per_line(self, predictor: Any, side: str) -> float:
         lines = self.texts.path("pairs", side).read_text(encoding="utf-8").splitlines()[:TIMED]
@@ -245,12 +205,15 @@ class Improvement:
         lines = [f"plan: up to {plan.rounds} rounds, as long as each is better" if plan.rounds > 1 else "plan: 1 round"]
         if not self._reads_text:
             some = f" ({plan.share:.0%} of the lines)" if plan.share < 1 else ""
-            reverse = like_run if plan.reverse is None else f"at most {format_minutes(round(plan.reverse, 1))}"
+            if plan.restoring != 0:
+                restoring = like_run if plan.restoring is None else _at_most(plan.restoring)
+                lines.append(f"  restoring masked sentences, with which the others begin: {restoring}")
+            reverse = like_run if plan.reverse is None else _at_most(plan.reverse)
             lines += [
                 f"  reverse model: {reverse}" if self.reverse is None else f"  reverse model: {self.reverse}",
                 f"  translating, forward and back{some}: about {format_minutes(round(plan.translating, 1))}",
             ]
-        candidate = like_run if plan.candidate is None else f"at most {format_minutes(round(plan.candidate, 1))}"
+        candidate = like_run if plan.candidate is None else _at_most(plan.candidate)
         lines.append(f"  candidate: {candidate}")
         lines.append(f"  test: {self.texts.num_lines('valid', 'src'):,} validation lines, twice")
         for line in lines:
@@ -262,6 +225,7 @@ class Improvement:
     # --- rounds -----------------------------------------------------------------------------------------
 
     def _do_rounds(self) -> None:
+        begin = self._beginning()
         best, reverse, back = self.run.folder, self.reverse, self.folder / "round-1"
         for number in range(1, self.record.plan.rounds + 1):
             place = self.folder / f"round-{number}"
@@ -272,22 +236,41 @@ class Improvement:
                 parts = [PartConfig(tgt=str(self.texts.path("mono", "tgt").absolute()))]
             else:
                 forward = self._translate(number, place, best, is_forward=True)
-                if self.reverse is None and self._new_reverse(number, place, reverse, forward):
+                if self.reverse is None and self._new_reverse(number, place, reverse, forward, begin):
                     reverse, back = place / "reverse", place
                 assert reverse is not None
                 made_before = back != place and number > 1
                 backward = self._parts(back, False) if made_before else self._translate(number, back, reverse, False)
                 parts = [*forward, *backward]
-            if not self._candidate(number, place, best, parts):
+            if not self._candidate(number, place, best, parts, begin):
                 return
             best = place / "candidate"
 
     def _has_time(self) -> bool:
         """Whether half of a round would still fit."""
         plan = self.record.plan
-        return plan.max_minutes is None or sum(self.record.minutes.values()) <= plan.max_minutes * (
-            1 - 0.5 / plan.rounds
-        )
+        if plan.max_minutes is None:
+            return True
+        of_round = (plan.max_minutes - (plan.restoring or 0.0)) / plan.rounds
+        return sum(self.record.minutes.values()) <= plan.max_minutes - of_round / 2
+
+    def _beginning(self) -> Path | None:
+        """The run whose weights the models begin with: the user's, or one that restores masked sentences."""
+        plan, folder = self.record.plan, self.folder / RESTORING
+        if plan.restoring == 0:
+            return self.init
+
+        def work() -> None:
+            lines = chain.from_iterable(
+                self.texts.path(name, side).read_text(encoding="utf-8").split("\n")
+                for name in ("pairs", "text") for side in SIDES
+            )  # fmt: skip
+            data = self.texts.restoring(write_masked(lines, self.texts.folder))
+            keys = {**_data_keys(data), "training.stop_metric": "perplexity", **self._limit(plan.restoring)}
+            self.tools.train(self.run, keys, folder, None, False)
+
+        self._once("restoring sentences", work, folder)
+        return folder
 
     def _translate(self, number: int, place: Path, model: Path, is_forward: bool) -> list[PartConfig]:
         """Translate the pairs and the text with a model, and return the parts with these translations."""
@@ -317,14 +300,22 @@ class Improvement:
         folders = [place / f"{direction}-{name}" for name in names]
         return [synthetic_part(folder, is_forward, self.data) for folder in folders if num_kept(folder)]
 
-    def _new_reverse(self, number: int, place: Path, old: Path | None, forward: Sequence[PartConfig]) -> bool:
-        """Train a reverse model, and whether it replaces the old one."""
+    def _new_reverse(
+        self, number: int, place: Path, old: Path | None, forward: Sequence[PartConfig], begin: Path | None
+    ) -> bool:
+        """Train a reverse model, and whether it replaces the old one.
+
+        It is like the run where it can begin with weights that know both languages, else what heed chooses for the
+        exchanged pairs.
+        """
         exchanged = self.texts.table("tgt", "src")
-        keys = {"task": self.run.recipe.task, "seed": self.run.recipe.seed}
-        keys |= flattened(exchanged.model_dump(mode="json", exclude_defaults=True), "data.")
-        minutes = self.run.recipe.training.max_minutes
-        limits = {"training.max_minutes": minutes} if minutes else {}
-        keys |= limits | self._limit(self.record.plan.reverse)
+        like = self.run if self.record.plan.restoring != 0 else None
+        keys: dict[str, Any] = _data_keys(exchanged)
+        if like is None:
+            minutes = self.run.recipe.training.max_minutes
+            keys |= {"task": self.run.recipe.task, "seed": self.run.recipe.seed}
+            keys |= {"training.max_minutes": minutes} if minutes else {}
+        keys |= self._limit(self.record.plan.reverse)
         if old is not None:
             mirrored = [
                 part.model_copy(update={"src": part.tgt, "tgt": part.src, "tag": BACK_TRANSLATED}) for part in forward
@@ -333,15 +324,16 @@ class Improvement:
             if Run(old).blank_model.count_based:
                 return False
         name = f"round {number}: reverse model"
-        self._once(name, lambda: self.tools.train(None, keys, place / "reverse"), place / "reverse")
+        init = begin if like else None
+        self._once(name, lambda: self.tools.train(like, keys, place / "reverse", init, True), place / "reverse")
         return old is None or self._test(number, "reverse model", old, place / "reverse", "", exchanged=True)
 
-    def _candidate(self, number: int, place: Path, best: Path, parts: Sequence[PartConfig]) -> bool:
+    def _candidate(self, number: int, place: Path, best: Path, parts: Sequence[PartConfig], begin: Path | None) -> bool:
         """Train a candidate, and whether it is better than the best translator so far."""
         num_real = self.texts.num_lines("pairs", "src")
         keys = {**with_synthetic(self.data, parts, num_real), **self._limit(self._minutes_of_candidate(number))}
         folder = place / "candidate"
-        self._once(f"round {number}: candidate", lambda: self.tools.train(self.run, keys, folder), folder)
+        self._once(f"round {number}: candidate", lambda: self.tools.train(self.run, keys, folder, begin, True), folder)
         if list(read_valid(folder)) != list(read_valid(self.run.folder)):
             raise DataError(f"{folder} has other validation data than {self.run.folder}, so they cannot be compared.")
         pairs = f"{num_real:,} real"
@@ -376,7 +368,7 @@ class Improvement:
             minutes = self.record.minutes[f"round {number}: {'candidate' if model == 'translator' else model}"]
             known = [
                 Trial(
-                    round=number, model=model, before=_values(before), after=_values(after),
+                    round=number, model=model, before=values(before), after=values(after),
                     p=after.against_first["bleu"].p_bootstrap, kept=decision.accepted, pairs=pairs, minutes=minutes,
                 )
             ]  # fmt: skip
@@ -405,7 +397,7 @@ class Improvement:
     def _finish(self) -> bool:
         """Copy the best run to `out`, with a table of what was tried, and print that table."""
         kept = [trial for trial in self.record.trials if trial.model == "translator" and trial.kept]
-        text = self._table()
+        text = self.record.render(self.run.folder.resolve().name, self.texts.num_lines("valid", "src"))
         if kept and not self.out.exists():
             best = self.folder / f"round-{kept[-1].round}" / "candidate"
             with atomic_folder(self.out) as new:
@@ -416,30 +408,11 @@ class Improvement:
         message(text, self.quiet)
         return bool(kept)
 
-    def _table(self) -> str:
-        heading = ["round", "new", "trained on", "minutes", "BLEU", "chrF2", "p", ""]
-        rows = [
-            [
-                str(trial.round), trial.model, trial.pairs, f"{trial.minutes:.1f}",
-                *(f"{trial.before[name]:.2f} → {trial.after[name]:.2f}" for name in MEASURED),
-                "" if trial.p is None else f"{trial.p:.3f}", "kept" if trial.kept else "not kept",
-            ]
-            for trial in self.record.trials
-        ]  # fmt: skip
-        steps = ", ".join(f"{name} {minutes:.1f}" for name, minutes in self.record.minutes.items())
-        left_out = [
-            f"Left out of --mono-{side}: {reasons(dropped)}."
-            for side, dropped in self.record.left_out.items()
-            if dropped
-        ]
-        facts = [
-            f"From {plain(self.run.folder.resolve().name)}, on its {self.texts.num_lines('valid', 'src'):,} validation "
-            f"lines; p by paired bootstrap. Minutes: {steps}.",
-            *left_out,
-            "The weights of every model were chosen on these same lines, so measure the gain on a test set once.",
-        ]
-        return "\n".join([table([heading, *rows], right=[0, 3]), "", *facts])
+
+def _data_keys(data: TranslationData) -> dict[str, Any]:
+    """All keys of a `[data]` table."""
+    return flattened(data.model_dump(mode="json"), "data.")
 
 
-def _values(evaluation: Evaluation) -> dict[str, float]:
-    return {name: round(score.value, 4) for name, score in evaluation.scores.items()}
+def _at_most(minutes: float) -> str:
+    return f"at most {format_minutes(round(minutes, 1))}"

@@ -41,7 +41,11 @@ KEPT = "pairs"
 """Name of the files with the pairs that have a translation."""
 MOST_TEXT = 2
 """Lines of text in each language for each training pair: more would outweigh what people wrote."""
+MOST_RESTORED = 10
+"""Likewise, of text whose masked sentences a model learns to restore."""
 MOST_REPEATS = 8
+MOST_LONGER = 1000.0
+"""Times that a sentence may be longer than its masked copy, which may be one mask."""
 
 
 class TextTranslation(Distillation):
@@ -55,7 +59,10 @@ class TextTranslation(Distillation):
 
 @dataclass(frozen=True)
 class Texts:
-    """The files of an improvement: `pairs` and `valid` of the run, and `mono` text in each language, by side."""
+    """The files of an improvement, by side: `pairs` and `valid` of the run, and text in each language.
+
+    Of `text`, all of which may be restored, `mono` is the part that is translated.
+    """
 
     folder: Path
     data: TranslationData
@@ -69,11 +76,13 @@ class Texts:
         """The number of its lines."""
         return fingerprint_file(self.path(name, side))["lines"]
 
-    def write(self, run: Run, mono: Mapping[str, Sequence[Path]], force: bool = False) -> dict[str, Counter[str]]:
+    def write(
+        self, run: Run, mono: Mapping[str, Sequence[Path]], force: bool = False, most: int = MOST_TEXT
+    ) -> dict[str, Counter[str]]:
         """Write the files, and return what was left out of the text in each language, by reason.
 
-        Raises UsageError for text that looks like the other language, unless `force`, which only warns of it, and
-        DataError for text of which nothing is left.
+        `most`: lines of text for each training pair. Raises UsageError for text that looks like the other language,
+        unless `force`, which only warns of it, and DataError for text of which nothing is left.
         """
         valid = read_valid(run.folder)
         held = {text for row in valid for text in row[:2]}
@@ -92,10 +101,11 @@ class Texts:
             usable, dropped[side] = usable_text(mono[side], side, pairs[:SAMPLE], known, held, self.data, force, flag)
             number = count()
             counted = (line for line, _ in zip(usable, number, strict=False))
-            kept = tuple(heapq.nsmallest(MOST_TEXT * len(pairs), counted, key=hash_text))
-            columns.setdefault("mono", {})[side] = kept
+            kept = tuple(heapq.nsmallest(most * len(pairs), counted, key=hash_text))
+            columns.setdefault("text", {})[side] = kept
+            columns.setdefault("mono", {})[side] = kept[: MOST_TEXT * len(pairs)]
             if too_many := next(number) - len(kept):
-                dropped[side][f"more than {MOST_TEXT} lines for each training pair"] += too_many
+                dropped[side][f"more than {most} lines for each training pair"] += too_many
             if mono[side] and not kept:
                 raise DataError(f"nothing is left of --mono-{side}: {reasons(dropped[side])}. Give other text.")
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -119,6 +129,11 @@ class Texts:
         keys: dict[str, Any] = {name: getattr(self.data, name) for name in kept}
         keys |= {name: str(path.absolute()) for name, path in own.items()}
         return TranslationData(**{**keys, **files}, src_lang=languages[src], tgt_lang=languages[tgt])
+
+    def restoring(self, files: Mapping[str, str]) -> TranslationData:
+        """A `[data]` table of masked sentences in both languages and what they were (`write_masked`)."""
+        longer = self.data.filter.model_copy(update={"max_length_ratio": MOST_LONGER})
+        return self.table(*SIDES, files).model_copy(update={"filter": longer, "src_lang": "", "tgt_lang": ""})
 
 
 def text_part(

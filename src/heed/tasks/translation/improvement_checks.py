@@ -1,0 +1,78 @@
+"""Whether a translator can be improved with what is given: its data, its beginning, and the text for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from heed.core.errors import UsageError
+from heed.core.progress import warn
+from heed.run import Run
+from heed.tasks.translation.restoring import RESTORING
+
+
+def require_possible(
+    run: Run, mono: Mapping[str, Sequence[Path]], reverse: Path | None, init: Path | None,
+    load: Callable[[Path], Any], quiet: bool,
+) -> None:  # fmt: skip
+    """Raise UsageError unless `run` can be improved.
+
+    `mono`: files of text in one language, by side; `reverse`: a translator for the opposite direction; `init`: the run
+    whose weights the run began with; `load`: opens a run folder as a predictor.
+    """
+    if run.recipe.data.share < 1:
+        raise UsageError(
+            f"{run.folder} learned from a share of its pairs, and candidates learn from all of them. Give a "
+            "run that was trained on all of its pairs."
+        )
+    _require_beginning(run, init, quiet)
+    if run.blank_model.reads_target_text:
+        _require_target_text_alone(run, mono, reverse)
+    elif reverse is not None:
+        predictor = load(reverse)
+        predictor.require("translate", "--reverse")
+        theirs, ours = predictor.languages[::-1], run.predictor.languages
+        if any(one and other and one != other for one, other in zip(theirs, ours, strict=True)):
+            raise UsageError(
+                f"--reverse {reverse} translates from {theirs[1]} to {theirs[0]}, and {run.folder} from "
+                f"{ours[0]} to {ours[1]}. Give a translator from {ours[1]} to {ours[0]}, or leave out --reverse."
+            )
+
+
+def _require_target_text_alone(run: Run, mono: Mapping[str, Sequence[Path]], reverse: Path | None) -> None:
+    """For a model whose language model reads text in the target language."""
+    refused = "--mono-src" if mono["src"] else "--reverse" if reverse else ""
+    if refused:
+        raise UsageError(
+            f"{refused} is for models that learn from synthetic pairs. The model of {run.folder} is "
+            f"{run.recipe.model.kind!r}, whose language model reads text in the target language itself: "
+            "give --mono-tgt alone."
+        )
+    if not mono["tgt"]:
+        raise UsageError(
+            f"the model of {run.folder} is {run.recipe.model.kind!r}, which gains nothing from its "
+            "own translations: give text in the target language with --mono-tgt."
+        )
+
+
+def _require_beginning(run: Run, init: Path | None, quiet: bool) -> None:
+    """Raise UsageError unless candidates can begin as the run did: without another one, or with those of `init`."""
+    corpus, folder = run.corpus, run.folder
+    begun = corpus.get("init")
+    if begun in (None, "", RESTORING):
+        if init is not None:
+            raise UsageError(f"{folder} did not begin with the weights of another run: leave out --init.")
+        return
+    if other := corpus.get("tokenizer_of"):
+        raise UsageError(
+            f"{folder} began with the weights of {begun} and has the vocabulary of {other}, which lacks the tag of "
+            "synthetic sources. Train a run with --init and --init-vocabulary new, and improve that one."
+        )
+    if init is None:
+        raise UsageError(
+            f"{folder} began with the weights of {begun}: give that run with --init, so that the candidates begin "
+            "with them, too."
+        )
+    if init.resolve().name != begun:
+        warn(f"{folder} began with the weights of a run named {begun}, and --init is {init}", quiet)
