@@ -31,6 +31,8 @@ from heed.tasks.task import Task
 from heed.text.tokenizers import Tokenizer, load_tokenizers
 
 RECIPE, WEIGHTS = "recipe.toml", "model.safetensors"
+RESTORING = "restoring-sentences"
+"""Name of a run that has only learned to restore masked sentences, for others to begin with."""
 _EDITED = "It is used as it is; if nobody edited it on purpose, restore the run's original file."
 
 
@@ -212,6 +214,11 @@ class Run:
         except ValueError as error:
             raise DataError(f"{self.folder / CORPUS} is damaged: {error}. {advice}") from error
         return facts if isinstance(facts, dict) else {}
+
+    @property
+    def is_fine_tuned(self) -> bool:
+        """Whether it began with the weights of another run, other than one that only restores sentences."""
+        return self.corpus.get("init", "") not in ("", RESTORING)
 
     def require_prepared(self) -> None:
         """Raise DataError if the prepared data is missing, or if the folder contains links or special files.

@@ -19,13 +19,12 @@ from heed.cli.train import run_training
 from heed.core.run_files import RunFiles
 from heed.data.validation import read_valid
 from heed.metrics.significance import Comparison
-from heed.run import RECIPE, Run
+from heed.run import RECIPE, RESTORING, Run
 from heed.tasks.prepare import CORPUS
 from heed.tasks.translation import improvement_plan, improving, synthetic_pairs
 from heed.tasks.translation.corrections import Decision, old_pairs
 from heed.tasks.translation.data import PartConfig, TranslationData
 from heed.tasks.translation.improving import decide
-from heed.tasks.translation.restoring import RESTORING
 from heed.tasks.translation.synthetic_pairs import Texts, with_synthetic
 from heed.text.hashing import hash_text
 

@@ -185,12 +185,10 @@ def recipe_like(
     from heed.core.config import flattened
     from heed.models import MODELS
     from heed.run import RECIPE
-    from heed.tasks.translation.restoring import RESTORING
 
     recipe = teacher.recipe
-    is_tuned = teacher.corpus.get("init") not in (None, "", RESTORING) and not as_trained
     is_same_kind = keys.get("model.kind", recipe.model.kind) == recipe.model.kind
-    if is_same_kind and not is_tuned:
+    if is_same_kind and (as_trained or not teacher.is_fine_tuned):
         return teacher.folder / RECIPE, keys
     tables = ("data", "model", "decoding") if is_same_kind else ("data",)
     kept: dict[str, object] = {}

@@ -9,7 +9,6 @@ from typing import Any
 from heed.core.errors import UsageError
 from heed.core.progress import warn
 from heed.run import Run
-from heed.tasks.translation.restoring import RESTORING
 
 
 def require_possible(
@@ -60,7 +59,7 @@ def _require_beginning(run: Run, init: Path | None, quiet: bool) -> None:
     """Raise UsageError unless candidates can begin as the run did: without another one, or with those of `init`."""
     corpus, folder = run.corpus, run.folder
     begun = corpus.get("init")
-    if begun in (None, "", RESTORING):
+    if not run.is_fine_tuned:
         if init is not None:
             raise UsageError(f"{folder} did not begin with the weights of another run: leave out --init.")
         return

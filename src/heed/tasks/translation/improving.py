@@ -38,12 +38,12 @@ from heed.evaluation.outputs import compare_runs, score_changes
 from heed.evaluation.test_set import HeldOut
 from heed.report.page import refresh_report
 from heed.report.validation import add_section
-from heed.run import WEIGHTS, Run
+from heed.run import RESTORING, WEIGHTS, Run
 from heed.tasks.translation.data import PartConfig, TranslationData
 from heed.tasks.translation.improvement_checks import require_possible
 from heed.tasks.translation.improvement_plan import MEASURED, Plan, Record, Trial, decide, plan_for, values
 from heed.tasks.translation.monolingual import SIDES, reasons
-from heed.tasks.translation.restoring import RESTORING, write_masked
+from heed.tasks.translation.restoring import write_masked
 from heed.tasks.translation.synthetic_pairs import (
     BACK_TRANSLATED,
     MOST_RESTORED,

@@ -17,8 +17,6 @@ from heed.core.files import atomic_write
 from heed.tasks.translation.monolingual import SIDES
 from heed.text.language.scripts import is_unspaced
 
-RESTORING = "restoring-sentences"
-"""The name of a run that has learned this."""
 MASK = "▒"
 MASKED = 0.35
 MEAN_SPAN = 3
