@@ -8,7 +8,7 @@ from typing import Any
 
 from heed.core.errors import UsageError
 from heed.core.progress import warn
-from heed.run import Run
+from heed.run import RESTORING, Run
 
 
 def require_possible(
@@ -60,7 +60,7 @@ def _require_beginning(run: Run, init: Path | None, quiet: bool) -> None:
     corpus, folder = run.corpus, run.folder
     begun = corpus.get("init")
     if not run.is_fine_tuned:
-        if init is not None:
+        if init is not None and begun != RESTORING:
             raise UsageError(f"{folder} did not begin with the weights of another run: leave out --init.")
         return
     if other := corpus.get("tokenizer_of"):

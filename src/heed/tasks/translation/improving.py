@@ -12,9 +12,9 @@ A round has five steps, each of which is done once, however often the work is in
 
 A round that is not kept is the last one: another would differ from it by chance only.
 
-With text in one language, a model first learns to restore masked sentences of both languages (`restoring.py`), and the
-reverse models and candidates begin with its weights. Without it, reverse models begin with random weights, and
-candidates as the run did: with random weights, or with those of another run.
+Candidates begin as the run did: with random weights, or with those of another run; reverse models with random weights.
+With text in one language, a model that begins like the candidates first learns to restore masked sentences of both
+languages (`restoring.py`), and all others begin with its weights.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class Improvement:
         self._reads_text = run.blank_model.reads_target_text
         """Whether the model learns from text in the target language, and needs no synthetic pairs."""
         has_text = any(mono.values()) or run.corpus.get("init") == RESTORING
-        self._restores = has_text and init is None and not run.blank_model.count_based
+        self._restores = has_text and not run.blank_model.count_based
         """Whether new models begin with one that restores masked sentences."""
 
     def improve(self, max_minutes: float | None) -> bool:
@@ -255,7 +255,7 @@ class Improvement:
         return sum(self.record.minutes.values()) <= plan.max_minutes - of_round / 2
 
     def _beginning(self) -> Path | None:
-        """The run whose weights the models begin with: the user's, or one that restores masked sentences."""
+        """The run whose weights candidates begin with: the user's, or one that restores masked sentences; or None."""
         plan, folder = self.record.plan, self.folder / RESTORING
         if plan.restoring == 0:
             return self.init
@@ -267,7 +267,7 @@ class Improvement:
             )  # fmt: skip
             data = self.texts.restoring(write_masked(lines, self.texts.folder))
             keys = {**_data_keys(data), "training.stop_metric": "perplexity", **self._limit(plan.restoring)}
-            self.tools.train(self.run, keys, folder, None, False)
+            self.tools.train(self.run, keys, folder, self.init, False)
 
         self._once("restoring sentences", work, folder)
         return folder
