@@ -130,7 +130,7 @@ def test_keys_may_be_given_before_and_after_a_recipe_with_and_without_an_equals_
 
 def test_settings_for_an_export_are_chosen_unless_given(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[dict[str, object]] = []
-    monkeypatch.setattr("heed.cli.train.run_training", lambda recipe, keys, *others: seen.append(keys))
+    monkeypatch.setattr("heed.cli.train.run_training", lambda recipe, keys, *_, **__: seen.append(keys))
     files = ("--src", "a.en", "--tgt", "a.de", "--dry-run")
     assert call("train", *files, "--for", "argos", "--tokenizer.joint=false").code == 0
     assert call("train", *files, "--for", "marian").code == 0
