@@ -64,8 +64,8 @@ class TrainOptions:
     """With `init`: start from all its weights, or from those of its reader or its token vectors, for another task."""
     init_backward: Path | None = None
     """With `init` and its reader: a second language model, which reads from the end (ELMo)."""
-    expects_quality: bool = True
-    """Say what quality to expect of such data."""
+    is_first_task: bool = False
+    """The model gives others their first weights: its data and what to expect of it are not described."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ class Planner:
             _require_trained(self.init, options.new_vocabulary)
         self.tokenizer_of = tokenizer_of(options, self.init)
         self.transfer = transfer_of(options, self.init)
-        self.expects_quality = options.expects_quality
+        self.is_first_task = options.is_first_task
         self.device = choose_device(options.device)
         if document.name and data_dir() is not None:
             self.overrides = {"data.dir": str(data_dir()), **self.overrides}
@@ -144,10 +144,9 @@ class Planner:
             task.require_tokenizers(tokenizers, recipe.data)
             vocabularies = task.vocabularies({side: len(each.vocabulary) for side, each in tokenizers.items()})
         self._name_unused_limits(recipe)
-        expects, quality, similar = self.expects_quality, "", tuple[str, ...]()
-        if expects and self.init is None:
-            quality = task.expected_quality(recipe, stats, machine)
-        if expects:
+        quality, similar = "", tuple[str, ...]()
+        if not self.is_first_task:
+            quality = task.expected_quality(recipe, stats, machine) if self.init is None else ""
             similar = tuple(task.similar_corpora(stats.num_all, stats.characters_per_row))
         plan = Plan(
             with_members(recipe), reasons, diagnosis, machine, self.device, stats, vocabularies,
@@ -390,7 +389,8 @@ def advise_threads(plan: Plan) -> str:
     model, task, batch, _ = trial
     can_join = isinstance(task, GenerationTask) and not plan.recipe.data.holds_out
     speeds = speeds_with_fewer_threads(plan.recipe.training, model, task, batch)
-    return thread_advice(torch.get_num_threads(), speeds, can_join)
+    is_timed = plan.recipe.training.max_minutes > 0
+    return thread_advice(torch.get_num_threads(), speeds, can_join, is_timed)
 
 
 def _trial(plan: Plan) -> tuple[GenerativeModel, Task, TrainingBatch, float] | None:

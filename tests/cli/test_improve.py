@@ -21,7 +21,7 @@ from heed.data.validation import read_valid
 from heed.metrics.significance import Comparison
 from heed.run import RECIPE, RESTORING, Run
 from heed.tasks.prepare import CORPUS
-from heed.tasks.translation import improvement_plan, improving, synthetic_pairs
+from heed.tasks.translation import improvement_plan, improving, restoring, synthetic_pairs
 from heed.tasks.translation.corrections import Decision, old_pairs
 from heed.tasks.translation.data import PartConfig, TranslationData
 from heed.tasks.translation.improving import decide
@@ -116,7 +116,7 @@ def test_an_interrupted_improvement_translates_nothing_again(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(improving, "write_masked", interrupted)
+        patch.setattr(improving.Improvement, "_beginning", interrupted)
         assert improve(translator, tmp_path / "out", "--mono-tgt", mono).code == 130
     with monkeypatch.context() as patch:
         patch.setattr(improving.Improvement, "_new_reverse", interrupted)
@@ -138,7 +138,7 @@ def test_an_improvement_that_an_earlier_version_began_continues_without_restorin
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(improving, "write_masked", interrupted)
+        patch.setattr(improving.Improvement, "_beginning", interrupted)
         assert improve(translator, tmp_path / "out", "--mono-tgt", mono).code == 130
     path = tmp_path / "out.improve" / improving.RECORD
     record = json.loads(path.read_text())
@@ -197,15 +197,15 @@ def test_a_part_has_only_pairs_with_a_translation(tmp_path: Path) -> None:
 
 
 def test_the_time_is_divided_among_rounds() -> None:
-    for restores, restoring in ((False, 0.0), (True, 60.0)):
-        plan = improvement_plan.plan_for(180 + restoring, 40, 5, has_reverse=False, restores=restores)
-        assert (plan.rounds, plan.restoring) == (2, restoring)
+    for restores, minutes in ((False, 0.0), (True, 60.0)):
+        plan = improvement_plan.plan_for(180 + minutes, 40, 5, has_reverse=False, restores=restores)
+        assert (plan.rounds, plan.restoring) == (2, minutes)
         assert plan.reverse is not None and plan.candidate is not None
         assert plan.rounds * (plan.reverse + plan.candidate + plan.translating) == pytest.approx(180)
     assert improvement_plan.plan_for(30, 40, 100, has_reverse=True, restores=False).share == pytest.approx(0.09)
-    for restores, restoring in ((False, 0.0), (True, None)):
+    for restores, minutes in ((False, 0.0), (True, None)):
         plan = improvement_plan.plan_for(None, 40, 5, has_reverse=True, restores=restores)
-        assert (plan.rounds, plan.restoring) == (improvement_plan.MOST_ROUNDS, restoring)
+        assert (plan.rounds, plan.restoring) == (improvement_plan.MOST_ROUNDS, minutes)
 
 
 def test_a_later_round_begins_if_half_of_its_time_is_left(translator: Path, tmp_path: Path) -> None:
@@ -233,11 +233,22 @@ def test_a_candidate_is_trained_with_the_recipe_and_the_validation_data_of_the_r
     assert list(read_valid(new.folder)) == list(read_valid(old.folder))
     reverse = Run(tmp_path / "out.improve/round-1/reverse").recipe.data
     assert (reverse.src_lang, reverse.tgt_lang) == ("bb", "aa")
-    restoring = Run(tmp_path / "out.improve" / RESTORING)
-    assert restoring.recipe.training.stop_metric == "perplexity"
+    first = Run(tmp_path / "out.improve" / RESTORING)
+    assert first.recipe.training.stop_metric == "perplexity"
     assert "expected quality" not in result.err and "similar corpora" not in result.err
     assert new.corpus["init"] == Run(tmp_path / "out.improve/round-1/reverse").corpus["init"] == RESTORING
+    assert "began by restoring masked sentences" in (tmp_path / "out/report.md").read_text(encoding="utf-8")
     assert "## How it was improved" in (tmp_path / "out/report.md").read_text(encoding="utf-8")
+
+
+def test_too_few_sentences_are_not_restored(
+    translator: Path, mono: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trained = copying(monkeypatch, translator)
+    monkeypatch.setattr(restoring, "FEWEST_ROWS", 1_000_000)
+    result = improve(translator, tmp_path / "out", "--mono-tgt", mono)
+    assert (result.code, "too few sentences to restore: this step is left out" in result.err) == (3, True)
+    assert list(trained) == ["round-1/reverse", "round-1/candidate"]
 
 
 def test_a_run_that_began_with_restoring_is_improved_without_naming_that_run(
@@ -370,9 +381,9 @@ def test_candidates_of_a_fine_tuned_run_begin_with_the_same_weights(
     result = improve(tuned, tmp_path / "out", "--mono-tgt", mono, "--init", translator)
     assert result.code == 0, result.err
     new, old = Run(tmp_path / "out"), Run(tuned)
-    restoring = Run(tmp_path / "out.improve" / RESTORING)
+    first = Run(tmp_path / "out.improve" / RESTORING)
     assert new.corpus["init"] == RESTORING
-    assert restoring.corpus["init"] == old.corpus["init"] == translator.name
+    assert first.corpus["init"] == old.corpus["init"] == translator.name
     assert new.recipe.training == old.recipe.training
     assert new.tokenizers["src"].vocabulary.tags == ("bt",)
     weight = next(name for name in new.weights() if "feed_forward" in name or "attention" in name)
@@ -410,6 +421,13 @@ def test_a_candidate_gets_the_time_that_the_reverse_model_left(translator: Path,
             made_from={}, plan=plan, left_out={}, minutes={"round 1: reverse model": taken}
         )
         assert improvement._minutes_of_candidate(1) == pytest.approx(plan.candidate + spare)
+    plan = improvement_plan.plan_for(40, 40, 1, has_reverse=True, restores=True)
+    assert (plan.restoring, plan.reverse) == (10.0, 0.0) and plan.candidate is not None
+    improvement.record = improvement_plan.Record(
+        made_from={}, plan=plan, left_out={}, minutes={improving.RESTORED: 4.0}
+    )
+    assert improvement._minutes_of_candidate(1) == pytest.approx(plan.candidate + 6.0)
+    assert improvement._minutes_of_candidate(2) == plan.candidate
 
 
 def test_text_beyond_two_lines_for_each_pair_is_counted_and_left_out(translator: Path, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -13,9 +14,15 @@ from heed.tasks.translation import restoring
 from heed.tasks.translation.restoring import MASK, masked, write_masked
 
 
-def columns(files: dict[str, str], prefix: str) -> list[tuple[str, str]]:
-    src, tgt = (Path(files[f"{prefix}{side}"]).read_text().splitlines() for side in ("src", "tgt"))
-    return list(zip(src, tgt, strict=True))
+def write(folder: Path, texts: Sequence[str]) -> tuple[int, list[tuple[str, str]], list[tuple[str, str]]]:
+    """The number of sentences, and the rows for training and for validation, of texts in two files."""
+    files = [folder / "one", folder / "other"]
+    for number, path in enumerate(files):
+        path.write_text("".join(f"{text}\n" for text in texts[number::2]), encoding="utf-8")
+    paths = [folder / name for name in ("masks", "texts", "valid_masks", "valid_texts")]
+    found = write_masked(files, *paths)
+    columns = [path.read_text(encoding="utf-8").split("\n")[:-1] if path.exists() else [] for path in paths]
+    return found, list(zip(*columns[:2], strict=True)), list(zip(*columns[2:], strict=True))
 
 
 def test_spans_of_words_become_one_mask_each_until_35_percent_are_gone() -> None:
@@ -51,17 +58,31 @@ def test_characters_of_a_script_without_spaces_are_masked() -> None:
     assert re.fullmatch(re.escape(found).replace(MASK, ".+"), text)
 
 
+@pytest.mark.parametrize(
+    ("word", "units"),
+    [("新しいiPhone ", ["新", "し", "い", "iPhone "]), ("น้ำ", ["น้", "ำ"]), ("don't ", ["don't "]), ("日 ", ["日 "])],
+)
+def test_other_words_and_marks_stay_whole_in_a_script_without_spaces(word: str, units: list[str]) -> None:
+    assert restoring._units(word) == units
+
+
 def test_validation_sentences_are_not_trained_on_and_each_copy_is_masked_elsewhere(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     texts = [f"sentence number {n} with some more words {n * n}" for n in range(200)]
-    files = write_masked([*texts, "", *texts[:9]], tmp_path)
-    train, valid = columns(files, ""), columns(files, "valid_")
+    number, train, valid = write(tmp_path, [*texts, "", *texts[:9], "one", "word"])
     assert 15 <= len(valid) <= 20 and not {tgt for _, tgt in valid} & {tgt for _, tgt in train}
     assert not {src for src, _ in valid} & {src for src, _ in train}
     copies = Counter(tgt for _, tgt in train)
-    assert len(copies) == 180 and max(copies.values()) == restoring.MOST_COPIES
-    assert len({*train}) == len(train)
+    assert number == len(copies) and {*copies} <= {*texts} and max(copies.values()) == restoring.MOST_COPIES
+    assert len({*train}) == len(train) and all(MASK in src for src, _ in train + valid)
+    assert write(tmp_path, [*texts, "", *texts[:9], "one", "word"]) == (number, train, valid)
     monkeypatch.setattr(restoring, "MOST_ROWS", 400)
-    assert max(Counter(tgt for _, tgt in columns(write_masked(texts, tmp_path), "")).values()) == 2
-    assert write_masked(texts, tmp_path) == files
+    assert max(Counter(tgt for _, tgt in write(tmp_path, texts)[1]).values()) == 2
+    monkeypatch.setattr(restoring, "MOST_LINES", 60)
+    assert write(tmp_path, texts)[0] == 108, "of 60 lines of each file, a tenth is for validation"
+
+
+@pytest.mark.parametrize("texts", [[], ["a b c"], [f"word{n}" for n in range(500)], [f"a b {n}" for n in range(30)]])
+def test_nothing_is_written_for_too_few_sentences(tmp_path: Path, texts: list[str]) -> None:
+    assert write(tmp_path, texts) == (0, [], [])

@@ -149,11 +149,15 @@ def test_fewer_threads_are_timed_as_long_as_that_is_faster(
 
 
 def test_advice_on_threads_names_the_fastest_number_or_two_seeds() -> None:
-    fewer = thread_advice(8, {4: 2.0, 2: 4.0, 1: 2.0}, True)
+    fewer = thread_advice(8, {4: 2.0, 2: 4.0, 1: 2.0}, True, True)
     assert fewer == "2 threads make 4.0 times the updates of 8 here: --threads 2 is faster."
-    assert (
-        thread_advice(2, {1: 1.25}, False) == "1 thread makes 1.2 times the updates of 2 here: --threads 1 is faster."
+    fewer = thread_advice(2, {1: 1.25}, False, True)
+    assert fewer == "1 thread makes 1.2 times the updates of 2 here: --threads 1 is faster."
+    timed, counted = (thread_advice(3, {1: 0.72}, True, is_timed) for is_timed in (True, False))
+    assert timed.startswith(
+        "--seeds 2 would train two models at once, with 72% of the updates each (measured: 1 of 3 threads alone)."
     )
-    seeds = thread_advice(2, {1: 0.72}, True)
-    assert "half of the 2 threads make 72% of the updates: --seeds 2 trains two models" in seeds
-    assert thread_advice(2, {1: 0.72}, False) == thread_advice(2, {1: 0.55}, True) == thread_advice(1, {}, True) == ""
+    assert "at once, in 1.4 times the time (measured: 1 of 3" in counted
+    assert "with 100% of the updates" in thread_advice(8, {4: 1.1}, True, True)
+    assert thread_advice(2, {1: 0.72}, False, True) == thread_advice(2, {1: 0.55}, True, True) == ""
+    assert thread_advice(1, {}, True, True) == ""

@@ -77,12 +77,12 @@ def improve(
         options = TrainOptions(
             folder,
             overwrite=True,
-            force=force,
+            force=force or not translates,
             init=begin,
             device=device,
             quiet=quiet,
             new_vocabulary=begin is not None,
-            expects_quality=translates,
+            is_first_task=not translates,
         )
         run_training(recipe, own, options, dry_run=False, restartable=True)
 

@@ -225,7 +225,7 @@ def train(
         new_vocabulary, run.init_parts, run.init_backward,
     )  # fmt: skip
     use_threads(threads)
-    run_training(recipe, keys, options, run.dry_run, run.restartable, are_threads_given=threads > 0)
+    run_training(recipe, keys, options, run.dry_run, run.restartable, advises=not threads)
 
 
 def _check_parts(run: RunFlags) -> None:
@@ -296,12 +296,11 @@ def _parts_of(recipe: Path | None) -> list[object]:
 
 def run_training(
     recipe: Path | None, overrides: dict[str, object], options: TrainOptions, dry_run: bool, restartable: bool = False,
-    are_threads_given: bool = True,
+    advises: bool = False,
 ) -> None:  # fmt: skip
     """Plan and carry out a training on all ranks, and print how it ended.
 
-    `restartable`: if the run has a checkpoint, continue from it instead; if it is complete, do nothing.
-    `are_threads_given`: do not advise on their number.
+    `restartable`: continue from a checkpoint of the run, or do nothing if it is complete. `advises`: on threads.
     """
     from heed.execute import follow, is_complete, resume
     from heed.nn.device import choose_device
@@ -317,7 +316,7 @@ def run_training(
             _require_same_files(options.out, overrides)
             message(f"{options.out} is complete: nothing is left to train.", options.quiet or not ranks.is_first)
         elif ranks.is_first:
-            outcome = _lead(recipe, overrides, options, dry_run, ranks, are_threads_given)
+            outcome = _lead(recipe, overrides, options, dry_run, ranks, advises)
         elif not dry_run:
             outcome = follow(options, ranks)
     if outcome is not None:
@@ -354,9 +353,8 @@ def _require_same_files(folder: Path, overrides: dict[str, object]) -> None:
 
 
 def _lead(
-    recipe: Path | None, overrides: dict[str, object], options: TrainOptions, dry_run: bool, ranks: Ranks,
-    are_threads_given: bool,
-) -> Outcome | None:  # fmt: skip
+    recipe: Path | None, overrides: dict[str, object], options: TrainOptions, dry_run: bool, ranks: Ranks, advises: bool
+) -> Outcome | None:
     """Print the plan and carry it out, unless that is all; on several ranks, the first one does."""
     from heed.core.config import Document, read_toml
     from heed.execute import check_folder, execute
@@ -367,12 +365,12 @@ def _lead(
     document = Document() if recipe is None else read_toml(recipe)
     plan = Planner(document, overrides, options).plan()
     require_readable(plan.diagnosis)
-    message(plan.diagnosis.render(), options.quiet)
+    message(plan.diagnosis.render(), options.quiet or options.is_first_task)
     check_diagnosis(plan.diagnosis, options.force)
     if not options.quiet:
         _show_choices(plan)
         _show_expectation(plan)
-        if not are_threads_given and (advice := advise_threads(plan)):
+        if advises and (advice := advise_threads(plan)):
             message(f"advice: {advice}")
     return None if dry_run else execute(plan, options, ranks)
 

@@ -279,7 +279,7 @@ class TranslationMemory:
     def _write_ahead(self) -> None:
         """Set the write-ahead mode, once no other process writes to a file that does not have it yet.
 
-        SQLite itself does not wait here, since two connections that both read and want to write could do so for ever.
+        SQLite itself need not wait here, since two connections that both read and want to write could do so for ever.
         """
         deadline = time.monotonic() + WAIT
         while True:
@@ -287,7 +287,8 @@ class TranslationMemory:
                 self._connection.execute("PRAGMA journal_mode = WAL")
                 return
             except sqlite3.OperationalError as error:
-                if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                is_busy = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY  # the rest says why
+                if not is_busy or time.monotonic() > deadline:
                     raise
             time.sleep(0.01)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from heed.models import MODELS
 from heed.report.markdown import code
-from heed.run import Run
+from heed.run import RESTORING, Run
 
 _TOKENIZERS = {
     "bpe": "byte-pair encoding", "unigram": "a unigram tokenizer", "sentencepiece": "SentencePiece",
@@ -107,6 +107,8 @@ def origin(run: Run) -> str:
     """`fine-tuned from base, with its vocabulary`; empty if nothing came from another run."""
     init, tokenizer_of = run.corpus.get("init", ""), run.corpus.get("tokenizer_of", "")
     vocabulary = f"the vocabulary of {code(tokenizer_of)}" if tokenizer_of else "a new vocabulary"
+    if init == RESTORING:
+        return f"began by restoring masked sentences (Lewis et al. 2020), with {vocabulary}"
     if init:
         parts, backward = run.corpus.get("init_parts", "all"), run.corpus.get("init_backward", "")
         runs = " and ".join(map(code, filter(None, (init, backward))))

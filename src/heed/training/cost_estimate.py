@@ -27,10 +27,8 @@ UPDATES, MOST_SECONDS = 3, 5.0
 """Number of updates that are timed, and the seconds after which a CPU starts no further one."""
 MOST_LEFT = 0.2
 """Share of the peak rate that is left when a limit ends a decay early, above which heed warns."""
-CLEARLY_FASTER = 1.15
-"""Updates with fewer threads, for each one with all, from which heed advises fewer."""
-WORTH_SEEDS = 0.6
-"""Updates with half of the threads, for each one with all, from which heed suggests two models."""
+FASTER_BY, WORTH_SEEDS = 1.15, 0.6
+"""Speed with fewer threads, relative to all, from which heed advises fewer; with half of them, two models at once."""
 BYTES_PER_PARAMETER = {"float32": 4 * 6, "bfloat16": 4 * 6 + 2 * 2}
 """Weights, gradients, Adam's two moments, average and validation copy in float32; bfloat16 adds two copies."""
 BYTES_OF_GRADIENT = {"float32": 4, "bfloat16": 2}
@@ -128,7 +126,7 @@ def estimate_cost(
 def speeds_with_fewer_threads(
     config: TrainingConfig, model: torch.nn.Module, task: Task, batch: TrainingBatch
 ) -> dict[int, float]:
-    """Updates that fewer CPU threads make in the time of one with all, by number of threads.
+    """Speed with fewer CPU threads, relative to that with all, by number of threads.
 
     Half of the threads are timed, and half of these as long as that is faster. Empty if there is one thread only.
     """
@@ -155,22 +153,25 @@ def speeds_with_fewer_threads(
     return speeds
 
 
-def thread_advice(threads: int, speeds: Mapping[int, float], can_join: bool) -> str:
+def thread_advice(threads: int, speeds: Mapping[int, float], can_join: bool, is_timed: bool) -> str:
     """Advice on the number of threads from `speeds_with_fewer_threads`; "" if there is none.
 
-    `can_join`: whether models of this training can be used as an ensemble.
+    `can_join`: whether models of this training can be used as an ensemble. `is_timed`: whether time limits the
+    training, and not a number of updates or epochs.
     """
     best = max(speeds, key=speeds.__getitem__, default=threads)
-    if speeds.get(best, 0.0) > CLEARLY_FASTER:
+    if speeds.get(best, 0.0) > FASTER_BY:
         noun = f"{best} thread makes" if best == 1 else f"{best} threads make"
         return f"{noun} {speeds[best]:.1f} times the updates of {threads} here: --threads {best} is faster."
-    share = speeds.get(threads // 2, 0.0)
-    if can_join and share > WORTH_SEEDS:
-        return (
-            f"half of the {threads} threads make {share:.0%} of the updates: --seeds 2 trains two models in the same "
-            "time, and their ensemble is usually better than one model."
-        )
-    return ""
+    half = threads // 2
+    share = min(1.0, speeds.get(half, 0.0))
+    if not can_join or share < WORTH_SEEDS:
+        return ""
+    cost = f"with {share:.0%} of the updates each" if is_timed else f"in {1 / share:.1f} times the time"
+    return (
+        f"--seeds 2 would train two models at once, {cost} (measured: {half} of {threads} threads alone). Together "
+        "they are usually better than one model."
+    )
 
 
 def _shortest_update(accumulator: GradientAccumulator, batch: TrainingBatch) -> float:

@@ -56,7 +56,7 @@ def _require_target_text_alone(run: Run, mono: Mapping[str, Sequence[Path]], rev
 
 
 def _require_beginning(run: Run, init: Path | None, quiet: bool) -> None:
-    """Raise UsageError unless candidates can begin as the run did: without another one, or with those of `init`."""
+    """Raise UsageError unless candidates can begin as the run did: with random weights, or those of `init`."""
     corpus, folder = run.corpus, run.folder
     begun = corpus.get("init")
     if not run.is_fine_tuned:

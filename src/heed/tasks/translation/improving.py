@@ -22,7 +22,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 from shutil import copytree, ignore_patterns
 from typing import Any
@@ -43,7 +42,6 @@ from heed.tasks.translation.data import PartConfig, TranslationData
 from heed.tasks.translation.improvement_checks import require_possible
 from heed.tasks.translation.improvement_plan import MEASURED, Plan, Record, Trial, decide, plan_for, values
 from heed.tasks.translation.monolingual import SIDES, reasons
-from heed.tasks.translation.restoring import write_masked
 from heed.tasks.translation.synthetic_pairs import (
     BACK_TRANSLATED,
     MOST_RESTORED,
@@ -62,6 +60,8 @@ from heed.training.metrics_log import read_metrics
 
 RECORD = "improvement.json"
 """What the improvement was made from, its plan, and the steps and tests so far."""
+RESTORED = "restoring sentences"
+"""The name of this step."""
 TIMED = 32
 """Lines that are translated to measure the speed."""
 
@@ -75,7 +75,8 @@ class Tools:
 
     `train(like, keys, folder, init, translates)` trains with the recipe of the run `like`, or with heed's own settings,
     until the run in the folder is complete, and continues an interrupted training. It begins with the weights of the
-    run `init`, or with random ones. `translates`: whether it is a translator, of which a quality can be expected.
+    run `init`, or with random ones. `translates`: whether it is a translator; if not, nothing is said about its data
+    and what to expect of it, and nothing in the data stops it.
     """
 
     load: Callable[[Path], Any]
@@ -158,6 +159,11 @@ class Improvement:
                 some = f", and {translated:,} of them are translated" if translated < kept else ""
                 left = f"; left out: {reasons(dropped)}" if dropped else ""
                 message(f"--mono-{side}: {kept:,} lines are used{some}{left}", self.quiet)
+        if self._restores:
+            number = self.texts.write_restoring()
+            too_few = "too few sentences to restore: this step is left out"
+            message(f"{number:,} sentences to restore" if number else too_few, self.quiet)
+            self._restores = number > 0
         plan = self._plan(max_minutes)
         self.record = Record(made_from=made_from, plan=plan, left_out={k: dict(v) for k, v in left_out.items()})
         self._show_plan()
@@ -260,16 +266,9 @@ class Improvement:
         if plan.restoring == 0:
             return self.init
 
-        def work() -> None:
-            lines = chain.from_iterable(
-                self.texts.path(name, side).read_text(encoding="utf-8").split("\n")
-                for name in ("pairs", "text") for side in SIDES
-            )  # fmt: skip
-            data = self.texts.restoring(write_masked(lines, self.texts.folder))
-            keys = {**_data_keys(data), "training.stop_metric": "perplexity", **self._limit(plan.restoring)}
-            self.tools.train(self.run, keys, folder, self.init, False)
-
-        self._once("restoring sentences", work, folder)
+        keys = {**_data_keys(self.texts.restoring()), "training.stop_metric": "perplexity"}
+        keys |= self._limit(plan.restoring)
+        self._once(RESTORED, lambda: self.tools.train(self.run, keys, folder, self.init, False), folder)
         return folder
 
     def _translate(self, number: int, place: Path, model: Path, is_forward: bool) -> list[PartConfig]:
@@ -343,11 +342,15 @@ class Improvement:
         return self._test(number, "translator", best, folder, pairs)
 
     def _minutes_of_candidate(self, number: int) -> float | None:
-        """Its time, with what the reverse model left of its own."""
+        """Its time, with what the reverse model and, in the first round, restoring left of their own."""
         plan = self.record.plan
-        if plan.candidate is None or not plan.reverse:
-            return plan.candidate
-        return plan.candidate + max(0.0, plan.reverse - self.record.minutes.get(f"round {number}: reverse model", 0.0))
+        if plan.candidate is None:
+            return None
+        steps = [(plan.reverse, f"round {number}: reverse model")]
+        if number == 1:
+            steps.append((plan.restoring, RESTORED))
+        left = (planned - self.record.minutes.get(name, 0.0) for planned, name in steps if planned)
+        return plan.candidate + sum(max(0.0, minutes) for minutes in left)
 
     def _limit(self, minutes: float | None) -> dict[str, Any]:
         return {} if minutes is None else {"training.max_minutes": round(minutes, 2)}

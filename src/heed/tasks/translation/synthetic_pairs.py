@@ -32,6 +32,7 @@ from heed.tasks.translation.corrections import old_pairs
 from heed.tasks.translation.data import Part, PartConfig, TranslationData
 from heed.tasks.translation.distillation import Distillation
 from heed.tasks.translation.monolingual import SAMPLE, SIDES, reasons, usable_text
+from heed.tasks.translation.restoring import MOST_LINES, write_masked
 from heed.text.hashing import hash_text
 from heed.text.readers import fingerprint_file
 from heed.text.readers.tables import one_line
@@ -42,8 +43,10 @@ KEPT = "pairs"
 MOST_TEXT = 2
 """Lines of text in each language for each training pair: more would outweigh what people wrote."""
 MOST_RESTORED = 10
-"""Likewise, of text whose masked sentences a model learns to restore."""
+"""Likewise, of text whose masked sentences a model learns to restore; but no more than `MOST_LINES`."""
 MOST_REPEATS = 8
+RESTORED = ("restoring", "restoring-valid")
+"""Names of the files with masked sentences."""
 MOST_LONGER = 1000.0
 """Times that a sentence may be longer than its masked copy, which may be one mask."""
 
@@ -101,11 +104,15 @@ class Texts:
             usable, dropped[side] = usable_text(mono[side], side, pairs[:SAMPLE], known, held, self.data, force, flag)
             number = count()
             counted = (line for line, _ in zip(usable, number, strict=False))
-            kept = tuple(heapq.nsmallest(most * len(pairs), counted, key=hash_text))
+            number_kept = min(most * len(pairs), max(MOST_TEXT * len(pairs), MOST_LINES))
+            kept = tuple(heapq.nsmallest(number_kept, counted, key=hash_text))
             columns.setdefault("text", {})[side] = kept
             columns.setdefault("mono", {})[side] = kept[: MOST_TEXT * len(pairs)]
             if too_many := next(number) - len(kept):
-                dropped[side][f"more than {most} lines for each training pair"] += too_many
+                beyond = f"{most} lines for each training pair"
+                if number_kept < most * len(pairs):
+                    beyond = f"{number_kept:,} lines"
+                dropped[side][f"more than {beyond}"] += too_many
             if mono[side] and not kept:
                 raise DataError(f"nothing is left of --mono-{side}: {reasons(dropped[side])}. Give other text.")
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -130,10 +137,20 @@ class Texts:
         keys |= {name: str(path.absolute()) for name, path in own.items()}
         return TranslationData(**{**keys, **files}, src_lang=languages[src], tgt_lang=languages[tgt])
 
-    def restoring(self, files: Mapping[str, str]) -> TranslationData:
-        """A `[data]` table of masked sentences in both languages and what they were (`write_masked`)."""
+    def write_restoring(self) -> int:
+        """Write masked sentences of both languages; returns their number, which is 0 if there are too few."""
+        files = [self.path(name, side) for name in ("pairs", "text") for side in SIDES]
+        return write_masked(files, *(self.path(name, side) for name in RESTORED for side in SIDES))
+
+    def restoring(self) -> TranslationData:
+        """A `[data]` table of the masked sentences, with what they were."""
         longer = self.data.filter.model_copy(update={"max_length_ratio": MOST_LONGER})
-        return self.table(*SIDES, files).model_copy(update={"filter": longer, "src_lang": "", "tgt_lang": ""})
+        paths = {
+            f"{prefix}{side}": str(self.path(name, side).absolute())
+            for prefix, name in zip(("", "valid_"), RESTORED, strict=True)
+            for side in SIDES
+        }
+        return self.table(*SIDES, paths).model_copy(update={"filter": longer, "src_lang": "", "tgt_lang": ""})
 
 
 def text_part(
