@@ -303,6 +303,7 @@ def test_a_phrase_based_translator_reads_the_text_itself_and_can_be_the_reverse_
         assert (result.code, message in result.err) == (2, True)
     result = improve(phrases, tmp_path / "out", "--mono-tgt", translator.parent / "test.aa")
     assert result.code in (0, 3), result.err
+    assert "advice: with text of the same kind, a Transformer may become better than phrases" in result.err
     [part] = Run(tmp_path / "out.improve/round-1/candidate").recipe.data.parts
     assert (part.src, Path(part.tgt).name) == ("", "mono.tgt")
     trained = copying(monkeypatch, translator)

@@ -224,6 +224,11 @@ class Improvement:
         lines.append(f"  test: {self.texts.num_lines('valid', 'src'):,} validation lines, twice")
         for line in lines:
             message(line, self.quiet)
+        if self._reads_text:
+            message(
+                "advice: with text of the same kind, a Transformer may become better than phrases, even with 10,000 "
+                "pairs: train one too (heed train --model.kind=transformer), and improve that run.", self.quiet,
+            )  # fmt: skip
         if plan.candidate is not None and plan.candidate < known:
             like = f"{self.run.folder} had {format_minutes(round(known, 1))}"
             warn(f"a candidate may have less time than {like}, and more to learn: give a longer --max-time", self.quiet)
