@@ -208,6 +208,12 @@ def test_the_time_is_divided_among_rounds() -> None:
         assert (plan.rounds, plan.restoring) == (improvement_plan.MOST_ROUNDS, minutes)
 
 
+def test_sentences_are_restored_if_there_is_time_for_each_training() -> None:
+    for minutes, has_reverse, planned in ((124, False, 0.0), (126, False, 31.5), (84, True, 0.0), (86, True, 21.5)):
+        plan = improvement_plan.plan_for(minutes, 40, 5, has_reverse=has_reverse, restores=True)
+        assert (plan.rounds, plan.restoring) == (1, planned)
+
+
 def test_a_later_round_begins_if_half_of_its_time_is_left(translator: Path, tmp_path: Path) -> None:
     improvement = blank(translator, tmp_path)
     plan = improvement_plan.plan_for(240, 40, 5, has_reverse=False, restores=True)
@@ -422,7 +428,7 @@ def test_a_candidate_gets_the_time_that_the_reverse_model_left(translator: Path,
             made_from={}, plan=plan, left_out={}, minutes={"round 1: reverse model": taken}
         )
         assert improvement._minutes_of_candidate(1) == pytest.approx(plan.candidate + spare)
-    plan = improvement_plan.plan_for(40, 40, 1, has_reverse=True, restores=True)
+    plan = improvement_plan.plan_for(40, 10, 1, has_reverse=True, restores=True)
     assert (plan.restoring, plan.reverse) == (10.0, 0.0) and plan.candidate is not None
     improvement.record = improvement_plan.Record(
         made_from={}, plan=plan, left_out={}, minutes={improving.RESTORED: 4.0}

@@ -20,6 +20,7 @@ languages (`restoring.py`), and all others begin with its weights.
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -110,7 +111,7 @@ class Improvement:
         """Whether the model learns from text in the target language, and needs no synthetic pairs."""
         has_text = any(mono.values()) or run.corpus.get("init") == RESTORING
         self._restores = has_text and not run.blank_model.count_based
-        """Whether new models begin with one that restores masked sentences."""
+        """Whether new models may begin with one that restores masked sentences."""
 
     def improve(self, max_minutes: float | None) -> bool:
         """Do what is left to do; whether there is a better translator, in `out`. Raises HeedError."""
@@ -151,23 +152,30 @@ class Improvement:
         if not all(is_debris(each) or each.name == "text" for each in self.folder.iterdir()):
             raise UsageError(f"{self.folder} is not empty and was not made by heed improve. Name another --out.")
         self.data.require_unchanged(self.run.corpus, self.run.folder)
-        most = MOST_RESTORED if self._restores else MOST_TEXT
-        left_out = self.texts.write(self.run, self.mono, self.force, most)
-        for side, dropped in left_out.items():
-            if self.mono[side]:
-                kept, translated = (self.texts.num_lines(name, side) for name in ("text", "mono"))
-                some = f", and {translated:,} of them are translated" if translated < kept else ""
-                left = f"; left out: {reasons(dropped)}" if dropped else ""
-                message(f"--mono-{side}: {kept:,} lines are used{some}{left}", self.quiet)
-        if self._restores:
-            number = self.texts.write_restoring()
-            too_few = "too few sentences to restore: this step is left out"
-            message(f"{number:,} sentences to restore" if number else too_few, self.quiet)
-            self._restores = number > 0
+        left_out = self.texts.write(self.run, self.mono, self.force, MOST_RESTORED if self._restores else MOST_TEXT)
+        number = self.texts.write_restoring() if self._restores else 0
+        if self._restores and not number:
+            message("too few sentences to restore: this step is left out", self.quiet)
+        self._restores = number > 0
         plan = self._plan(max_minutes)
-        self.record = Record(made_from=made_from, plan=plan, left_out={k: dict(v) for k, v in left_out.items()})
+        self._show_text(left_out, plan.restoring != 0)
+        if plan.restoring != 0:
+            message(f"{number:,} sentences to restore", self.quiet)
+        self.record = Record(made_from=made_from, plan=plan, left_out={k: dict(+v) for k, v in left_out.items()})
         self._show_plan()
         self._note()
+
+    def _show_text(self, left_out: Mapping[str, Counter[str]], is_restored: bool) -> None:
+        """Say how much of the text is used, and count what is left out because it is not restored."""
+        for side, dropped in left_out.items():
+            kept, translated = (self.texts.num_lines(name, side) for name in ("text", "mono"))
+            some = f", and {translated:,} of them are translated" if translated < kept else ""
+            if not is_restored:
+                dropped[f"more than {MOST_TEXT} lines for each training pair"] += kept - translated
+                kept, some = translated, ""
+            if self.mono[side]:
+                left = f"; left out: {reasons(+dropped)}" if +dropped else ""
+                message(f"--mono-{side}: {kept:,} lines are used{some}{left}", self.quiet)
 
     def _inputs(self, max_minutes: float | None) -> dict[str, str]:
         inputs = {"RUN": sha256_file(self.run.folder / WEIGHTS)}
