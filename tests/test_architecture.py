@@ -245,7 +245,7 @@ OPENERS = {
     "heed.tasks.translation.synthetic_pairs": {
         "atomic_write": "text for trainings", "open": "text that it wrote", "read_text": "translations that it wrote",
     },
-    "heed.tasks.translation.restoring": {"atomic_write": "text for trainings"},
+    "heed.tasks.translation.restoring": {"atomic_write": "text for trainings", "open": "text that it wrote"},
     "heed.cli.data_curve": {"atomic_write": "a result for the user"},
     "heed.text.synthetic": {"write_text": "a corpus for the user"},
     "heed.text.tokenizers": {"atomic_write": "a tokenizer that the user names"},

@@ -76,7 +76,7 @@ def test_an_equal_model_is_not_kept_and_nothing_is_done_twice(
     translator: Path, mono: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     trained = copying(monkeypatch, translator)
-    result = improve(translator, tmp_path / "out", "--mono-tgt", mono)
+    result = improve(translator, tmp_path / "out", "--mono-tgt", mono, "--restore")
     assert result.code == 3, result.err
     assert not (tmp_path / "out").exists()
     assert list(trained) == [FIRST, "round-1/reverse", "round-1/candidate"]
@@ -84,7 +84,7 @@ def test_an_equal_model_is_not_kept_and_nothing_is_done_twice(
     assert [trial["kept"] for trial in record["trials"]] == [False]
     assert "is unchanged" in result.err
 
-    again = improve(translator, tmp_path / "out", "--mono-tgt", mono)
+    again = improve(translator, tmp_path / "out", "--mono-tgt", mono, "--restore")
     assert again.code == 3
     assert len(trained) == 3
 
@@ -98,7 +98,7 @@ def test_a_better_model_becomes_the_run_and_its_report_says_how(
     monkeypatch.setattr(improving, "add_section", lambda run, text: (run.folder / "section").write_text(text))
     result = improve(translator, tmp_path / "out", "--mono-tgt", mono)
     assert result.code == 0, result.err
-    assert list(trained) == [FIRST, "round-1/reverse", "round-1/candidate", "round-2/reverse", "round-2/candidate"]
+    assert list(trained) == ["round-1/reverse", "round-1/candidate", "round-2/reverse", "round-2/candidate"]
     forward = {"forward-pairs": ""}
     assert tags_of(trained["round-1/candidate"]) == {**forward, "back-pairs": "bt", "back-mono": "bt"}
     assert tags_of(trained["round-1/reverse"]) == {}
@@ -117,36 +117,16 @@ def test_an_interrupted_improvement_translates_nothing_again(
 
     with monkeypatch.context() as patch:
         patch.setattr(improving.Improvement, "_beginning", interrupted)
-        assert improve(translator, tmp_path / "out", "--mono-tgt", mono).code == 130
+        assert improve(translator, tmp_path / "out", "--mono-tgt", mono, "--restore").code == 130
     with monkeypatch.context() as patch:
         patch.setattr(improving.Improvement, "_new_reverse", interrupted)
-        assert improve(translator, tmp_path / "out", "--mono-tgt", mono).code == 130
+        assert improve(translator, tmp_path / "out", "--mono-tgt", mono, "--restore").code == 130
     assert list(trained) == [FIRST]
     text = tmp_path / "out.improve" / "round-1" / "forward-pairs" / "pairs.tgt"
     before = text.stat().st_mtime_ns
-    assert improve(translator, tmp_path / "out", "--mono-tgt", mono).code == 3
+    assert improve(translator, tmp_path / "out", "--mono-tgt", mono, "--restore").code == 3
     assert text.stat().st_mtime_ns == before
     assert list(trained) == [FIRST, "round-1/reverse", "round-1/candidate"]
-
-
-def test_an_improvement_that_an_earlier_version_began_continues_without_restoring(
-    translator: Path, mono: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    trained = copying(monkeypatch, translator)
-
-    def interrupted(*_: Any) -> None:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(improving.Improvement, "_beginning", interrupted)
-        assert improve(translator, tmp_path / "out", "--mono-tgt", mono).code == 130
-    path = tmp_path / "out.improve" / improving.RECORD
-    record = json.loads(path.read_text())
-    del record["plan"]["restoring"]
-    path.write_text(json.dumps(record))
-    assert improve(translator, tmp_path / "out", "--mono-tgt", mono).code == 3
-    assert list(trained) == ["round-1/reverse", "round-1/candidate"]
-    assert "task" in trained["round-1/reverse"], "what heed chooses, and not a model like the run"
 
 
 def test_changed_text_is_refused(translator: Path, mono: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -208,12 +188,6 @@ def test_the_time_is_divided_among_rounds() -> None:
         assert (plan.rounds, plan.restoring) == (improvement_plan.MOST_ROUNDS, minutes)
 
 
-def test_sentences_are_restored_if_there_is_time_for_each_training() -> None:
-    for minutes, has_reverse, planned in ((124, False, 0.0), (126, False, 31.5), (84, True, 0.0), (86, True, 21.5)):
-        plan = improvement_plan.plan_for(minutes, 40, 5, has_reverse=has_reverse, restores=True)
-        assert (plan.rounds, plan.restoring) == (1, planned)
-
-
 def test_a_later_round_begins_if_half_of_its_time_is_left(translator: Path, tmp_path: Path) -> None:
     improvement = blank(translator, tmp_path)
     plan = improvement_plan.plan_for(240, 40, 5, has_reverse=False, restores=True)
@@ -232,7 +206,7 @@ def test_a_candidate_is_trained_with_the_recipe_and_the_validation_data_of_the_r
         run_training(recipe, {**keys, **({} if recipe else TINY), **SHORT}, options, **more)
 
     monkeypatch.setattr("heed.cli.improve.run_training", shortly)
-    result = improve(translator, tmp_path / "out", "--mono-tgt", mono)
+    result = improve(translator, tmp_path / "out", "--mono-tgt", mono, "--restore")
     assert result.code == 0, result.err
     new, old = Run(tmp_path / "out"), Run(translator)
     assert (new.recipe.model, new.recipe.tokenizer) == (old.recipe.model, old.recipe.tokenizer)
@@ -247,14 +221,14 @@ def test_a_candidate_is_trained_with_the_recipe_and_the_validation_data_of_the_r
     assert "## How it was improved" in (tmp_path / "out/report.md").read_text(encoding="utf-8")
 
 
-def test_too_few_sentences_are_not_restored(
+def test_too_few_sentences_to_restore_are_refused(
     translator: Path, mono: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     trained = copying(monkeypatch, translator)
     monkeypatch.setattr(restoring, "FEWEST_ROWS", 1_000_000)
-    result = improve(translator, tmp_path / "out", "--mono-tgt", mono)
-    assert (result.code, "too few sentences to restore: this step is left out" in result.err) == (3, True)
-    assert list(trained) == ["round-1/reverse", "round-1/candidate"]
+    result = improve(translator, tmp_path / "out", "--mono-tgt", mono, "--restore")
+    assert (result.code, "--restore: the pairs and the text have too few sentences" in result.err) == (65, True)
+    assert not trained
 
 
 def test_a_run_that_began_with_restoring_is_improved_without_naming_that_run(
@@ -265,7 +239,7 @@ def test_a_run_that_began_with_restoring_is_improved_without_naming_that_run(
     corpus.write_text(json.dumps({**json.loads(corpus.read_text()), "init": RESTORING}))
     RunFiles(tmp_path / "begun").accept(CORPUS)
     trained = copying(monkeypatch, translator)
-    assert improve(tmp_path / "begun", tmp_path / "out").code == 3
+    assert improve(tmp_path / "begun", tmp_path / "out", "--restore").code == 3
     assert list(trained) == [FIRST, "round-1/reverse", "round-1/candidate"]
     assert recipe_like(Run(tmp_path / "begun"), {}) == (tmp_path / "begun" / RECIPE, {})
     assert improve(tmp_path / "begun", tmp_path / "other", "--init", translator).code == 3, "it may have one before"
@@ -302,6 +276,7 @@ def test_a_phrase_based_translator_reads_the_text_itself_and_can_be_the_reverse_
     assert call("train", *files, "--model.kind=phrase_based", "--out", phrases, "--quiet").code == 0
     for words, message in (
         (("--mono-src", mono), "--mono-src is for models that learn from synthetic pairs"),
+        (("--mono-tgt", mono, "--restore"), "--restore is for models that are trained by gradients"),
         (("--reverse", translator), "--reverse is for models that learn from synthetic pairs"),
         ((), "give text in the target language with --mono-tgt"),
     ):
@@ -374,8 +349,9 @@ def trained(folder: Path, *words: Any) -> Path:
     return run
 
 
+@pytest.mark.parametrize("words", [(), ("--restore",)])
 def test_candidates_of_a_fine_tuned_run_begin_with_the_same_weights(
-    translator: Path, mono: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    translator: Path, mono: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
 ) -> None:
     accepting(monkeypatch)
     monkeypatch.setattr(improvement_plan, "MOST_ROUNDS", 1)
@@ -385,11 +361,11 @@ def test_candidates_of_a_fine_tuned_run_begin_with_the_same_weights(
         run_training(recipe, {**keys, **({} if recipe else TINY), **SHORT}, options, **more)
 
     monkeypatch.setattr("heed.cli.improve.run_training", shortly)
-    result = improve(tuned, tmp_path / "out", "--mono-tgt", mono, "--init", translator)
+    result = improve(tuned, tmp_path / "out", "--mono-tgt", mono, "--init", translator, *words)
     assert result.code == 0, result.err
     new, old = Run(tmp_path / "out"), Run(tuned)
-    first = Run(tmp_path / "out.improve" / RESTORING)
-    assert new.corpus["init"] == RESTORING
+    first = Run(tmp_path / "out.improve" / RESTORING) if words else new
+    assert new.corpus["init"] == (RESTORING if words else translator.name)
     assert first.corpus["init"] == old.corpus["init"] == translator.name
     assert new.recipe.training == old.recipe.training
     assert new.tokenizers["src"].vocabulary.tags == ("bt",)
@@ -428,7 +404,7 @@ def test_a_candidate_gets_the_time_that_the_reverse_model_left(translator: Path,
             made_from={}, plan=plan, left_out={}, minutes={"round 1: reverse model": taken}
         )
         assert improvement._minutes_of_candidate(1) == pytest.approx(plan.candidate + spare)
-    plan = improvement_plan.plan_for(40, 10, 1, has_reverse=True, restores=True)
+    plan = improvement_plan.plan_for(40, 40, 1, has_reverse=True, restores=True)
     assert (plan.restoring, plan.reverse) == (10.0, 0.0) and plan.candidate is not None
     improvement.record = improvement_plan.Record(
         made_from={}, plan=plan, left_out={}, minutes={improving.RESTORED: 4.0}

@@ -35,6 +35,9 @@ def improve(
     init: Annotated[
         Path | None, typer.Option(metavar="RUN", help="The run that RUN began with, if it has heed train's --init.")
     ] = None,
+    restore: Annotated[
+        bool, typer.Option("--restore", help="Let models begin with restoring masked sentences of pairs and text.")
+    ] = False,
     out: Annotated[Path, typer.Option(help="The new run folder, if the result is better.")],
     max_time: Annotated[
         str | None, typer.Option(help="Time limit for all steps together: 90m, 3h (default: RUN's limits).")
@@ -46,11 +49,9 @@ def improve(
 ) -> None:
     """Improve a translator with synthetic pairs, judged by its validation data.
 
-    With text, a model first learns to restore masked sentences of both languages, and the next ones begin with its
-    weights. RUN translates its training sources and text in the source language; a reverse model translates the
-    training targets and text in the target language. A candidate with the recipe of RUN learns from the real and the
-    synthetic pairs. It is kept if its BLEU on the validation data is significantly higher. It then translates for the
-    next round.
+    RUN translates its training sources and text in the source language; a reverse model translates the training targets
+    and text in the target language. A candidate with the recipe of RUN learns from the real and the synthetic pairs. It
+    is kept if its BLEU on the validation data is significantly higher. It then translates for the next round.
 
     All files are in the folder OUT.improve; after an interruption, the same command continues. The exit code is 0 if
     OUT is better than RUN, and 3 if nothing improved RUN: then there is no OUT. A phrase-based RUN needs text in the
@@ -92,7 +93,7 @@ def improve(
     if init is not None and predictor.run.corpus.get("init"):
         require_beginning(Run(init), predictor.run.recipe)
     try:
-        is_better = predictor.improve(out, mono, reverse, compute.load, train, minutes, quiet, force, init)
+        is_better = predictor.improve(out, mono, reverse, compute.load, train, minutes, quiet, force, init, restore)
     except (KeyboardInterrupt, SystemExit, typer.Exit):
         message(f"interrupted: the same command continues in {out.with_name(f'{out.name}.improve')}", quiet)
         raise

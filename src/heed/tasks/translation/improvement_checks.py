@@ -13,12 +13,13 @@ from heed.run import RESTORING, Run
 
 def require_possible(
     run: Run, mono: Mapping[str, Sequence[Path]], reverse: Path | None, init: Path | None,
-    load: Callable[[Path], Any], quiet: bool,
+    restore: bool, load: Callable[[Path], Any], quiet: bool,
 ) -> None:  # fmt: skip
     """Raise UsageError unless `run` can be improved.
 
     `mono`: files of text in one language, by side; `reverse`: a translator for the opposite direction; `init`: the run
-    whose weights the run began with; `load`: opens a run folder as a predictor.
+    whose weights the run began with; `restore`: whether new models begin with one that restores masked sentences;
+    `load`: opens a run folder as a predictor.
     """
     if run.recipe.data.share < 1:
         raise UsageError(
@@ -26,6 +27,11 @@ def require_possible(
             "run that was trained on all of its pairs."
         )
     _require_beginning(run, init, quiet)
+    if restore and run.blank_model.count_based:
+        raise UsageError(
+            f"--restore is for models that are trained by gradients, and that of {run.folder} is "
+            f"{run.recipe.model.kind!r}: leave it out."
+        )
     if run.blank_model.reads_target_text:
         _require_target_text_alone(run, mono, reverse)
     elif reverse is not None:

@@ -117,17 +117,16 @@ def plan_for(
 ) -> Plan:
     """Divide the time among as many rounds as leave each training about as long as that of the run took.
 
-    `restores`: the models may begin with one that restores masked sentences, which is trained first. They do so if each
-    training has as long as that of the run had: in less, it gains nothing.
+    `restores`: the models begin with one that restores masked sentences, which is trained first.
     """
     if max_minutes is None:
         return Plan(
             rounds=MOST_ROUNDS, max_minutes=None, restoring=None if restores else 0.0, reverse=None, candidate=None,
             translating=translating, share=1.0,
         )  # fmt: skip
-    needed = translating + run_minutes * (1 if has_reverse else 2)
-    restoring = RESTORING * max_minutes if restores and max_minutes >= needed + run_minutes else 0.0
+    restoring = RESTORING * max_minutes if restores else 0.0
     of_rounds = max_minutes - restoring
+    needed = translating + run_minutes * (1 if has_reverse else 2)
     rounds = min(MOST_ROUNDS, max(1, int(of_rounds // max(needed, 1e-9))))
     of_round = of_rounds / rounds
     share = min(1.0, TRANSLATING * of_round / max(translating, 1e-9))

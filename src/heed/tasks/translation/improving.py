@@ -13,14 +13,13 @@ A round has five steps, each of which is done once, however often the work is in
 A round that is not kept is the last one: another would differ from it by chance only.
 
 Candidates begin as the run did: with random weights, or with those of another run; reverse models with random weights.
-With text in one language, a model that begins like the candidates first learns to restore masked sentences of both
-languages (`restoring.py`), and all others begin with its weights.
+On request, a model that begins like the candidates first learns to restore masked sentences of both languages
+(`restoring.py`), and all others begin with its weights.
 """
 
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -89,11 +88,12 @@ class Improvement:
 
     def __init__(
         self, run: Run, out: Path, mono: Mapping[str, Sequence[Path]], reverse: Path | None, tools: Tools, quiet: bool,
-        force: bool = False, init: Path | None = None,
+        force: bool = False, init: Path | None = None, restore: bool = False,
     ) -> None:  # fmt: skip
         """`mono`: files of text in one language, by side; `reverse`: a translator for the opposite direction.
 
-        `force`: use text that looks like the other language; `init`: the run whose weights the run began with.
+        `force`: use text that looks like the other language; `init`: the run whose weights the run began with;
+        `restore`: let new models begin with one that restores masked sentences of the pairs and the text.
         """
         self.run = run
         self.out = out
@@ -109,13 +109,11 @@ class Improvement:
         self.record: Record
         self._reads_text = run.blank_model.reads_target_text
         """Whether the model learns from text in the target language, and needs no synthetic pairs."""
-        has_text = any(mono.values()) or run.corpus.get("init") == RESTORING
-        self._restores = has_text and not run.blank_model.count_based
-        """Whether new models may begin with one that restores masked sentences."""
+        self.restore = restore
 
     def improve(self, max_minutes: float | None) -> bool:
         """Do what is left to do; whether there is a better translator, in `out`. Raises HeedError."""
-        require_possible(self.run, self.mono, self.reverse, self.init, self.tools.load, self.quiet)
+        require_possible(self.run, self.mono, self.reverse, self.init, self.restore, self.tools.load, self.quiet)
         made_from = self._inputs(max_minutes)
         with storage_errors("write the improvement", path=self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -152,36 +150,27 @@ class Improvement:
         if not all(is_debris(each) or each.name == "text" for each in self.folder.iterdir()):
             raise UsageError(f"{self.folder} is not empty and was not made by heed improve. Name another --out.")
         self.data.require_unchanged(self.run.corpus, self.run.folder)
-        left_out = self.texts.write(self.run, self.mono, self.force, MOST_RESTORED if self._restores else MOST_TEXT)
-        number = self.texts.write_restoring() if self._restores else 0
-        if self._restores and not number:
-            message("too few sentences to restore: this step is left out", self.quiet)
-        self._restores = number > 0
+        left_out = self.texts.write(self.run, self.mono, self.force, MOST_RESTORED if self.restore else MOST_TEXT)
+        for side, dropped in left_out.items():
+            if self.mono[side]:
+                kept, translated = (self.texts.num_lines(name, side) for name in ("text", "mono"))
+                some = f", and {translated:,} of them are translated" if translated < kept else ""
+                left = f"; left out: {reasons(dropped)}" if dropped else ""
+                message(f"--mono-{side}: {kept:,} lines are used{some}{left}", self.quiet)
+        if self.restore and not self.texts.write_restoring():
+            raise DataError("--restore: the pairs and the text have too few sentences in which words can be masked.")
         plan = self._plan(max_minutes)
-        self._show_text(left_out, plan.restoring != 0)
-        if plan.restoring != 0:
-            message(f"{number:,} sentences to restore", self.quiet)
-        self.record = Record(made_from=made_from, plan=plan, left_out={k: dict(+v) for k, v in left_out.items()})
+        self.record = Record(made_from=made_from, plan=plan, left_out={k: dict(v) for k, v in left_out.items()})
         self._show_plan()
         self._note()
-
-    def _show_text(self, left_out: Mapping[str, Counter[str]], is_restored: bool) -> None:
-        """Say how much of the text is used, and count what is left out because it is not restored."""
-        for side, dropped in left_out.items():
-            kept, translated = (self.texts.num_lines(name, side) for name in ("text", "mono"))
-            some = f", and {translated:,} of them are translated" if translated < kept else ""
-            if not is_restored:
-                dropped[f"more than {MOST_TEXT} lines for each training pair"] += kept - translated
-                kept, some = translated, ""
-            if self.mono[side]:
-                left = f"; left out: {reasons(+dropped)}" if +dropped else ""
-                message(f"--mono-{side}: {kept:,} lines are used{some}{left}", self.quiet)
 
     def _inputs(self, max_minutes: float | None) -> dict[str, str]:
         inputs = {"RUN": sha256_file(self.run.folder / WEIGHTS)}
         for flag, folder in (("--reverse", self.reverse), ("--init", self.init)):
             if folder is not None:
                 inputs[flag] = sha256_file(folder / WEIGHTS)
+        if self.restore:
+            inputs["--restore"] = "given"
         for side, paths in self.mono.items():
             inputs |= {f"--mono-{side} {path.resolve()}": fingerprint_file(path)["sha256"] for path in paths}
         return inputs | {"--max-time": f"{max_minutes or 0:g} minutes"}
@@ -199,7 +188,7 @@ class Improvement:
         if self.reverse is not None:
             of_reverse = self._seconds_per_line(self.tools.load(self.reverse).of_validation().predictor, "tgt")
         translating = (forward * speed + back * of_reverse) / 60
-        return plan_for(max_minutes, self._run_minutes(), translating, has_reverse, self._restores)
+        return plan_for(max_minutes, self._run_minutes(), translating, has_reverse, self.restore)
 
     def _seconds_per_line(self, predictor: Any, side: str) -> float:
         lines = self.texts.path("pairs", side).read_text(encoding="utf-8").splitlines()[:TIMED]
@@ -278,7 +267,6 @@ class Improvement:
         plan, folder = self.record.plan, self.folder / RESTORING
         if plan.restoring == 0:
             return self.init
-
         keys = {**_data_keys(self.texts.restoring()), "training.stop_metric": "perplexity"}
         keys |= self._limit(plan.restoring)
         self._once(RESTORED, lambda: self.tools.train(self.run, keys, folder, self.init, False), folder)

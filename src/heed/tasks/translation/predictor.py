@@ -196,9 +196,10 @@ class TranslationPredictor(Translating, Predictor):
     def improve(
         self, out: Path, mono: Mapping[str, Sequence[Path]], reverse: Path | None, load: Callable[[Path], Any],
         train: Train, max_minutes: float | None, quiet: bool = False, force: bool = False, init: Path | None = None,
+        restore: bool = False,
     ) -> bool:  # fmt: skip
         tools = Tools(load, train)
-        return Improvement(self.run, out, mono, reverse, tools, quiet, force, init).improve(max_minutes)
+        return Improvement(self.run, out, mono, reverse, tools, quiet, force, init, restore).improve(max_minutes)
 
     def lesson(self, corrections: Sequence[tuple[str, str]]) -> Lesson:
         normalise = self.data.normaliser.apply
