@@ -9,7 +9,7 @@ Each row trains for the same number of updates, a third of them, or `--first N`,
 - `both`: translating in both directions with one model, without tags (Ding et al. 2021, "BiT"). In the paper, too, a
   third of the updates are on both directions;
 - `denoising`: restoring the sentences of both languages, in which spans of words are masked, as in `heed improve`
-  (`heed.tasks.translation.restoring`), but each sentence once;
+  (`heed.tasks.translation.restoring`), but each sentence once.
 
 With `--mono-src F --mono-tgt F`, text in each language alone (plain or compressed, a sentence a line), also
 

@@ -102,6 +102,7 @@ def test_a_better_model_becomes_the_run_and_its_report_says_how(
     forward = {"forward-pairs": ""}
     assert tags_of(trained["round-1/candidate"]) == {**forward, "back-pairs": "bt", "back-mono": "bt"}
     assert tags_of(trained["round-1/reverse"]) == {}
+    assert not {"data.tag", "data.valid_tag", "data.errors"} & {*trained["round-1/reverse"]}, "heed chooses the rest"
     assert tags_of(trained["round-2/reverse"]) == dict.fromkeys(forward, "bt")
     assert Run(tmp_path / "out").shapes == Run(translator).shapes
     assert "| 2 | translator |" in (tmp_path / "out" / "section").read_text()
@@ -242,7 +243,10 @@ def test_a_run_that_began_with_restoring_is_improved_without_naming_that_run(
     assert improve(tmp_path / "begun", tmp_path / "out", "--restore").code == 3
     assert list(trained) == [FIRST, "round-1/reverse", "round-1/candidate"]
     assert recipe_like(Run(tmp_path / "begun"), {}) == (tmp_path / "begun" / RECIPE, {})
-    assert improve(tmp_path / "begun", tmp_path / "other", "--init", translator).code == 3, "it may have one before"
+    result = improve(tmp_path / "begun", tmp_path / "other", "--init", translator)
+    assert (result.code, "leave out --init" in result.err) == (2, True)
+    result = improve(tmp_path / "begun", tmp_path / "without")
+    assert (result.code, "began with restoring sentences, and candidates will not" in result.err) == (3, True)
 
 
 def test_changed_training_data_is_refused(translator: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -364,8 +368,10 @@ def test_candidates_of_a_fine_tuned_run_begin_with_the_same_weights(
     result = improve(tuned, tmp_path / "out", "--mono-tgt", mono, "--init", translator, *words)
     assert result.code == 0, result.err
     new, old = Run(tmp_path / "out"), Run(tuned)
-    first = Run(tmp_path / "out.improve" / RESTORING) if words else new
-    assert new.corpus["init"] == (RESTORING if words else translator.name)
+    restoring_from = f"{RESTORING}-from-{translator.name}"
+    first = Run(tmp_path / "out.improve" / restoring_from) if words else new
+    assert new.corpus["init"] == (restoring_from if words else translator.name)
+    assert new.is_fine_tuned, "its recipe has the rate of a fine-tuned run"
     assert first.corpus["init"] == old.corpus["init"] == translator.name
     assert new.recipe.training == old.recipe.training
     assert new.tokenizers["src"].vocabulary.tags == ("bt",)

@@ -188,7 +188,7 @@ def _prefers_phrases(stats: CorpusStats, machine: Machine, given: Mapping[str, A
     """
     tables = ("model.", "tokenizer.", "training.", "decoding.")
     is_set_up = any(key.startswith(tables) for key in given if key not in _NEUTRAL)
-    has_tags = any(key in given for key in ("data.tag", "data.valid_tag", "data.default_tag")) or any(
+    has_tags = any(given.get(key) for key in ("data.tag", "data.valid_tag", "data.default_tag")) or any(
         isinstance(part, Mapping) and part.get("tag") for part in given.get("data.parts", ())
     )
     if machine.device != "cpu" or machine.num_processes > 1 or is_set_up or has_tags:

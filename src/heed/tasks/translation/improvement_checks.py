@@ -26,7 +26,7 @@ def require_possible(
             f"{run.folder} learned from a share of its pairs, and candidates learn from all of them. Give a "
             "run that was trained on all of its pairs."
         )
-    _require_beginning(run, init, quiet)
+    _require_beginning(run, init, restore, quiet)
     if restore and run.blank_model.count_based:
         raise UsageError(
             f"--restore is for models that are trained by gradients, and that of {run.folder} is "
@@ -61,13 +61,15 @@ def _require_target_text_alone(run: Run, mono: Mapping[str, Sequence[Path]], rev
         )
 
 
-def _require_beginning(run: Run, init: Path | None, quiet: bool) -> None:
+def _require_beginning(run: Run, init: Path | None, restore: bool, quiet: bool) -> None:
     """Raise UsageError unless candidates can begin as the run did: with random weights, or those of `init`."""
     corpus, folder = run.corpus, run.folder
     begun = corpus.get("init")
     if not run.is_fine_tuned:
-        if init is not None and begun != RESTORING:
+        if init is not None:
             raise UsageError(f"{folder} did not begin with the weights of another run: leave out --init.")
+        if begun == RESTORING and not restore:
+            warn(f"{folder} began with restoring sentences, and candidates will not: --restore lets them", quiet)
         return
     if other := corpus.get("tokenizer_of"):
         raise UsageError(

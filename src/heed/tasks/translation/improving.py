@@ -140,7 +140,7 @@ class Improvement:
             ):  # fmt: skip
                 raise DataError(
                     f"{self.folder} was made from something else: {', '.join(changed)} changed. Give the same files "
-                    "and --max-time to continue, or remove the folder, or name another --out."
+                    "and options to continue, or remove the folder, or name another --out."
                 )
             steps = len(self.record.minutes)
             message(f"continuing in {self.folder}: {steps} steps were finished before", self.quiet)
@@ -264,9 +264,11 @@ class Improvement:
 
     def _beginning(self) -> Path | None:
         """The run whose weights candidates begin with: the user's, or one that restores masked sentences; or None."""
-        plan, folder = self.record.plan, self.folder / RESTORING
+        plan = self.record.plan
         if plan.restoring == 0:
             return self.init
+        name = RESTORING if self.init is None else f"{RESTORING}-from-{self.init.resolve().name}"
+        folder = self.folder / name
         keys = {**_data_keys(self.texts.restoring()), "training.stop_metric": "perplexity"}
         keys |= self._limit(plan.restoring)
         self._once(RESTORED, lambda: self.tools.train(self.run, keys, folder, self.init, False), folder)
@@ -310,7 +312,7 @@ class Improvement:
         """
         exchanged = self.texts.table("tgt", "src")
         like = self.run if self.record.plan.restoring != 0 else None
-        keys: dict[str, Any] = _data_keys(exchanged)
+        keys: dict[str, Any] = _data_keys(exchanged, are_defaults_left_out=like is None)
         if like is None:
             minutes = self.run.recipe.training.max_minutes
             keys |= {"task": self.run.recipe.task, "seed": self.run.recipe.seed}
@@ -413,9 +415,9 @@ class Improvement:
         return bool(kept)
 
 
-def _data_keys(data: TranslationData) -> dict[str, Any]:
-    """All keys of a `[data]` table."""
-    return flattened(data.model_dump(mode="json"), "data.")
+def _data_keys(data: TranslationData, are_defaults_left_out: bool = False) -> dict[str, Any]:
+    """The keys of a `[data]` table: all, to override those of a recipe, or those that differ from their defaults."""
+    return flattened(data.model_dump(mode="json", exclude_defaults=are_defaults_left_out), "data.")
 
 
 def _at_most(minutes: float) -> str:
