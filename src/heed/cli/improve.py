@@ -36,7 +36,7 @@ def improve(
         Path | None, typer.Option(metavar="RUN", help="The run that RUN began with, if it has heed train's --init.")
     ] = None,
     restore: Annotated[
-        bool, typer.Option("--restore", help="Let models begin with restoring masked sentences of pairs and text.")
+        bool, typer.Option("--restore", help="First train a model to restore masked sentences; others begin with it.")
     ] = False,
     out: Annotated[Path, typer.Option(help="The new run folder, if the result is better.")],
     max_time: Annotated[
@@ -76,15 +76,9 @@ def improve(
         recipe, own = (None, dict(keys)) if like is None else recipe_like(like, dict(keys), begin is not None)
         use_threads(threads)  # the translator may have set another number
         options = TrainOptions(
-            folder,
-            overwrite=True,
-            force=force or not translates,
-            init=begin,
-            device=device,
-            quiet=quiet,
-            new_vocabulary=begin is not None,
-            is_first_task=not translates,
-        )
+            folder, overwrite=True, force=force or not translates, init=begin, device=device, quiet=quiet,
+            new_vocabulary=begin is not None, is_first_task=not translates,
+        )  # fmt: skip
         run_training(recipe, own, options, dry_run=False, restartable=True)
 
     mono = {"src": mono_src or [], "tgt": mono_tgt or []}

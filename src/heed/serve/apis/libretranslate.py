@@ -227,7 +227,7 @@ class LibreTranslateApi:
         """Download a translated file."""
         file = self.service.downloads.get(filename)
         if file is None:
-            raise ApiError(404, "There is no such file, or it has expired.")
+            raise ApiError(404, "This file does not exist, or has expired.")
         names = f"filename=\"{file.name}\"; filename*=UTF-8''{quote(file.title, safe='')}"
         head = {"Content-Disposition": f"attachment; {names}", "X-Content-Type-Options": "nosniff"}
         return Response(file.data, media_type="application/octet-stream", headers=head)

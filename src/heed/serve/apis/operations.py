@@ -86,7 +86,7 @@ class Operations:
         """A file of the web page."""
         path = self._files.get(name)  # a file that existed at the start: no path is built from a request
         if path is None:
-            raise ApiError(404, "There is no such file.")
+            raise ApiError(404, "This file does not exist.")
         kind = _TYPES.get(path.suffix) or mimetypes.guess_type(name)[0] or "application/octet-stream"
         return Response(path.read_bytes(), media_type=kind, headers=_HEADERS)
 
