@@ -93,7 +93,7 @@ def execute(plan: Plan, options: TrainOptions, ranks: Ranks = ALONE) -> Outcome:
     reused, transfer = tokenizer_of(options, init), transfer_of(options, init)
     with _nothing_left_by_failures(options.out):
         with storage_errors("write the run", path=options.out):
-            run = prepare_run(plan, options.out, init, options.quiet, reused, transfer)
+            run = prepare_run(plan, options.out, init, options.quiet, reused, transfer, options.is_student)
         check_pieces(run, options.force, options.quiet)
         for text in run.task().warnings():
             warn(text, options.quiet)
@@ -148,12 +148,12 @@ def check_pieces(run: Run, force: bool, quiet: bool) -> None:
 
 def prepare_run(
     plan: Plan, folder: Path, init: Run | None = None, quiet: bool = False, reused: Run | None = None,
-    transfer: Transfer | None = None,
+    transfer: Transfer | None = None, is_student: bool = False,
 ) -> Run:  # fmt: skip
     """Create a run folder with recipe, tokenizers and prepared data.
 
     The tokenizers are copied from `reused`, if given. The training data of `init` counts as seen. `transfer`: what of
-    its weights the model will begin with, if not all.
+    its weights the model will begin with, if not all. `is_student`: see `TrainOptions`.
     """
     folder.mkdir(parents=True, exist_ok=True)
     give_memory_back()  # from the data doctor
@@ -173,8 +173,11 @@ def prepare_run(
         add_seen(folder, init.folder)
     if init is not None or reused is not None or plan.expected_quality:
         parts, backward = (transfer.parts, transfer.backward) if transfer else ("all", None)
-        names: dict[str, Any] = {"init": _name(init), "init_backward": _name(backward), "tokenizer_of": _name(reused)}
-        write_corpus(folder, replace(corpus, init_parts=parts, expected_quality=plan.expected_quality, **names))
+        origin: dict[str, Any] = {
+            "init": _name(init), "init_backward": _name(backward), "tokenizer_of": _name(reused),
+            "is_student": is_student,
+        }  # fmt: skip
+        write_corpus(folder, replace(corpus, init_parts=parts, expected_quality=plan.expected_quality, **origin))
     message(f"{corpus.num_rows:,} rows for training, {corpus.num_valid:,} for validation", quiet)
     for reason, count in corpus.dropped.items():
         message(f"  left out: {count:,} ({reason})", quiet)

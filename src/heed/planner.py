@@ -64,6 +64,8 @@ class TrainOptions:
     """With `init`: start from all its weights, or from those of its reader or its token vectors, for another task."""
     init_backward: Path | None = None
     """With `init` and its reader: a second language model, which reads from the end (ELMo)."""
+    is_student: bool = False
+    """The model learns from teachers; with `init`, as fast as if it began with random weights."""
     is_first_task: bool = False
     """The model gives others their first weights: its data and what to expect of it are not described."""
 
@@ -309,12 +311,18 @@ def _require_trained(init: Run, new_vocabulary: bool) -> None:
 
 def _require_like(init: Run, recipe: Recipe) -> None:
     """Raise UsageError unless both models have the same kind, shapes and choices; dropout and depth may differ."""
-    old, new = _models(init, recipe)
-    if old == new or differs_in_depth(init, recipe):
+    if is_like(init, recipe):
         return
+    old, new = _models(init, recipe)
     names = sorted(name for name in {*old, *new} if old.get(name) != new.get(name))
     listed = ", ".join(f"{name} {old.get(name, 'none')} there, {new.get(name, 'none')} here" for name in names)
     raise UsageError(f"--init {init.folder}: its model differs from the recipe's ({listed}).")
+
+
+def is_like(init: Run, recipe: Recipe) -> bool:
+    """Whether the recipe's model is that of `init` but for dropout and depth, and can begin with its weights."""
+    old, new = _models(init, recipe)
+    return old == new or _differs_in_depth(init, recipe)
 
 
 def _models(init: Run, recipe: Recipe) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -323,7 +331,7 @@ def _models(init: Run, recipe: Recipe) -> tuple[dict[str, Any], dict[str, Any]]:
     return old, new
 
 
-def differs_in_depth(init: Run, recipe: Recipe) -> bool:
+def _differs_in_depth(init: Run, recipe: Recipe) -> bool:
     """Whether the recipe's model is that of `init` with another number of layers, which can start as copies."""
     old, new = _models(init, recipe)
     changed = {name.rpartition(".")[2] for name in {*old, *new} if old.get(name) != new.get(name)}

@@ -217,8 +217,11 @@ class Run:
 
     @property
     def is_fine_tuned(self) -> bool:
-        """Whether it began with the weights of another run, other than one that only restores sentences."""
-        return self.corpus.get("init", "") not in ("", RESTORING)
+        """Whether it was trained from the weights of another run at a lower rate.
+
+        Students, and runs that began with one that only restores sentences, have the rate of a new training.
+        """
+        return self.corpus.get("init", "") not in ("", RESTORING) and not self.corpus.get("is_student")
 
     def require_prepared(self) -> None:
         """Raise DataError if the prepared data is missing, or if the folder contains links or special files.

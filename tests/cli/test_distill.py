@@ -17,6 +17,7 @@ from heed.core.errors import DataError, UsageError
 from heed.data.validation import read_valid
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import SearchOptions
+from heed.report.description import origin
 from heed.run import RECIPE, Run
 from heed.tasks.prepare import vocabulary_digests
 from heed.tasks.translation import distillation
@@ -107,6 +108,26 @@ def test_a_fast_student_starts_with_the_layers_of_its_teacher(
         layer = {name: weight for name, weight in model.named_parameters() if name.startswith(new)}
         assert layer
         assert all(torch.equal(weight, teacher[name.replace(new, old, 1)]) for name, weight in layer.items())
+
+
+def test_a_student_of_the_same_shape_starts_with_the_weights_of_its_teacher(
+    translator: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    echoing(monkeypatch)
+    learned: list[Any] = []
+    monkeypatch.setattr("heed.execute._learn", lambda run, model, *_: learned.append((run, model)))
+    for name, key, begins in (("alike", "--model.dropout=0.3", True), ("wider", "--model.d_ff=48", False)):
+        result = call("distill", translator, "--out", tmp_path / name, key, *KEYS[2:])
+        assert result.code == 0, result.err
+        run, model = learned.pop()
+        assert run.corpus.get("init", "") == (translator.name if begins else "")
+        assert not run.is_fine_tuned
+        assert begins == (
+            origin(run) == f"a student that began with the weights of `{translator.name}`, with its vocabulary"
+        )
+        assert run.recipe.training.lr == Run(translator).recipe.training.lr
+        old, new = Run(translator).weights(), dict(model.named_parameters())
+        assert torch.equal(new["encoder.embedding.weight"], old["encoder.embedding.weight"]) == begins
 
 
 def test_the_student_of_a_fine_tuned_teacher_does_not_inherit_its_rate(

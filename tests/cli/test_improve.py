@@ -249,6 +249,20 @@ def test_a_run_that_began_with_restoring_is_improved_without_naming_that_run(
     assert (result.code, "began with restoring sentences, and candidates will not" in result.err) == (3, True)
 
 
+def test_a_student_is_improved_though_it_began_with_the_weights_of_its_teacher(
+    translator: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(translator, tmp_path / "student")
+    corpus = tmp_path / "student" / CORPUS
+    facts = {**json.loads(corpus.read_text()), "init": "teacher", "tokenizer_of": "teacher"}
+    trained = copying(monkeypatch, translator)
+    for is_student, code in ((False, 2), (True, 3)):
+        corpus.write_text(json.dumps({**facts, "is_student": is_student}))
+        RunFiles(tmp_path / "student").accept(CORPUS)
+        assert improve(tmp_path / "student", tmp_path / "out").code == code
+    assert list(trained) == ["round-1/reverse", "round-1/candidate"]
+
+
 def test_changed_training_data_is_refused(translator: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     trained, copy, data = copying(monkeypatch, translator), tmp_path / "copy", Run(translator).recipe.data
     shutil.copytree(translator, copy)
@@ -386,7 +400,7 @@ def test_how_a_fine_tuned_run_began_is_required(translator: Path, tmp_path: Path
     for run, words, message in (
         (own, (), f"began with the weights of {translator.name}: give that run with --init"),
         (own, ("--init", wide), "its model differs from the recipe's"),
-        (translator, ("--init", tuned), "did not begin with the weights of another run: leave out --init"),
+        (translator, ("--init", tuned), "was not fine-tuned from another run: leave out --init"),
         (tuned, (), "lacks the tag of synthetic sources"),
         (tuned, ("--init", translator), "lacks the tag of synthetic sources"),
     ):

@@ -67,8 +67,9 @@ def distill(
     can be changed: --model.num_decoder_layers=1. With another --model.kind, heed chooses the settings of the student,
     and if the teacher is phrase-based, the vocabulary too.
 
-    A student with more or fewer layers starts with copies of the first teacher's. With --fast it has two decoder
-    layers, the teacher's other decoder layers move to its encoder, and it translates with greedy search.
+    A student with the shape of the first teacher starts with its weights, and one with more or fewer layers with copies
+    of its layers. With --fast it has two decoder layers, the teacher's other decoder layers move to its encoder, and it
+    translates with greedy search.
 
     Examples:
 
@@ -89,7 +90,7 @@ def distill(
     fast_keys = _fast_keys(teachers[0]) if fast else {}
     keys = {**fast_keys, **recipe_keys(arguments, training.keys())}
     kept = None if _needs_new_vocabulary(teachers[0], keys) else teachers[0]
-    options = TrainOptions(out, overwrite, force, device=device, quiet=quiet, tokenizer_of=kept)
+    options = TrainOptions(out, overwrite, force, device=device, quiet=quiet, tokenizer_of=kept, is_student=True)
     check_folder(options, [*teachers, *(mono_src or [])])
     recipe, keys, options = _translated(teachers, tag, search, threads, keys, options, mono_src or [])
     use_threads(threads)  # the teachers may have translated with one
@@ -148,7 +149,7 @@ def _translated(
     Everything that can be wrong with the student is reported before.
     """
     from heed.core.config import flattened
-    from heed.planner import differs_in_depth
+    from heed.planner import is_like
 
     first, *others = teachers
     predictor: Any = Compute(threads=threads, device=options.device).load(first, ensemble=others, tag=tag)
@@ -157,7 +158,7 @@ def _translated(
     beam = search_options(predictor.run.recipe.decoding, {**PLAIN, **given(search)})
     recipe, keys = recipe_like(predictor.run, keys)
     plan = _plan(recipe, keys, options, first)
-    if differs_in_depth(predictor.run, plan.recipe):
+    if not predictor.run.blank_model.count_based and is_like(predictor.run, plan.recipe):
         options = replace(options, init=first)
         if recipe is None:  # with `init`, heed would choose the settings of a fine-tuning
             keys = {**flattened(plan.recipe.training.model_dump(mode="json"), "training."), **keys}

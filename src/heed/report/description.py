@@ -112,7 +112,8 @@ def origin(run: Run) -> str:
     if init:
         parts, backward = run.corpus.get("init_parts", "all"), run.corpus.get("init_backward", "")
         runs = " and ".join(map(code, filter(None, (init, backward))))
-        began = f"initialised with the {parts} of {runs}" if parts != "all" else f"fine-tuned from {runs}"
+        how = "a student that began with the weights of" if run.corpus.get("is_student") else "fine-tuned from"
+        began = f"initialised with the {parts} of {runs}" if parts != "all" else f"{how} {runs}"
         return f"{began}, with {'its vocabulary' if tokenizer_of == init else vocabulary}"
     return f"trained from scratch, with {vocabulary}" if tokenizer_of else ""
 

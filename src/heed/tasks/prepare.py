@@ -64,6 +64,8 @@ class Corpus:
     """Name of the backward language model whose weights an encoder has besides; empty for none."""
     tokenizer_of: str = ""
     """Name of the run whose tokenizers are used; empty for new ones."""
+    is_student: bool = False
+    """Whether it learns from teachers, at the rate of a training that begins with random weights."""
     num_by_part: Sequence[int] = ()
     """Number of distinct training pairs in each part of a parallel corpus."""
     characters_per_row: float = 0.0

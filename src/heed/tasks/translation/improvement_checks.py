@@ -67,7 +67,7 @@ def _require_beginning(run: Run, init: Path | None, restore: bool, quiet: bool) 
     begun = corpus.get("init")
     if not run.is_fine_tuned:
         if init is not None:
-            raise UsageError(f"{folder} did not begin with the weights of another run: leave out --init.")
+            raise UsageError(f"{folder} was not fine-tuned from another run: leave out --init.")
         if begun == RESTORING and not restore:
             warn(f"{folder} began with restoring sentences, and candidates will not: --restore lets them", quiet)
         return
