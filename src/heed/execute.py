@@ -171,7 +171,7 @@ def prepare_run(
     corpus = run.task_type.prepare(plan.recipe, folder, plan.diagnosis, tokenizers, quiet)
     if init is not None:
         add_seen(folder, init.folder)
-    if init is not None or reused is not None or plan.expected_quality:
+    if init is not None or reused is not None or plan.expected_quality or is_student:
         parts, backward = (transfer.parts, transfer.backward) if transfer else ("all", None)
         origin: dict[str, Any] = {
             "init": _name(init), "init_backward": _name(backward), "tokenizer_of": _name(reused),

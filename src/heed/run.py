@@ -217,9 +217,9 @@ class Run:
 
     @property
     def is_fine_tuned(self) -> bool:
-        """Whether it was trained from the weights of another run at a lower rate.
+        """Whether it was trained with --init, whose learning rate suits no other beginning.
 
-        Students, and runs that began with one that only restores sentences, have the rate of a new training.
+        Students and runs that began by restoring sentences began with weights, too, at the rate of a new training.
         """
         return self.corpus.get("init", "") not in ("", RESTORING) and not self.corpus.get("is_student")
 

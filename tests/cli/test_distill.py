@@ -17,6 +17,7 @@ from heed.core.errors import DataError, UsageError
 from heed.data.validation import read_valid
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import SearchOptions
+from heed.models.transfer import without_dropout
 from heed.report.description import origin
 from heed.run import RECIPE, Run
 from heed.tasks.prepare import vocabulary_digests
@@ -116,18 +117,43 @@ def test_a_student_of_the_same_shape_starts_with_the_weights_of_its_teacher(
     echoing(monkeypatch)
     learned: list[Any] = []
     monkeypatch.setattr("heed.execute._learn", lambda run, model, *_: learned.append((run, model)))
-    for name, key, begins in (("alike", "--model.dropout=0.3", True), ("wider", "--model.d_ff=48", False)):
+    teacher = Run(translator)
+    assert teacher.recipe.data.holds_out
+    for name, key, begins in (
+        ("alike", "--model.dropout=0.3", True),
+        ("wider", "--model.d_ff=48", False),
+        ("judged-by-other-lines", "--data.hold_out=31", False),
+    ):
         result = call("distill", translator, "--out", tmp_path / name, key, *KEYS[2:])
         assert result.code == 0, result.err
         run, model = learned.pop()
         assert run.corpus.get("init", "") == (translator.name if begins else "")
-        assert not run.is_fine_tuned
         assert begins == (
             origin(run) == f"a student that began with the weights of `{translator.name}`, with its vocabulary"
         )
-        assert run.recipe.training.lr == Run(translator).recipe.training.lr
-        old, new = Run(translator).weights(), dict(model.named_parameters())
-        assert torch.equal(new["encoder.embedding.weight"], old["encoder.embedding.weight"]) == begins
+        weights = dict(model.named_parameters())
+        same = [torch.equal(weight, weights[name]) for name, weight in teacher.weights().items() if "norm" not in name]
+        assert all(same) if begins else not all(same)
+
+
+def test_the_student_of_a_fine_tuned_teacher_starts_with_its_weights_at_the_rate_of_a_new_training(
+    translator: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    echoing(monkeypatch)
+    tuned, data = tmp_path / "tuned", Run(translator).recipe.data
+    files = ("--src", data.resolve(data.src), "--tgt", data.resolve(data.tgt))
+    limits = ("--training.lr=1e-7", *KEYS[2:6], "--quiet")
+    assert call("train", *files, "--init", translator, "--out", tuned, *limits).code == 0
+    learned: list[Any] = []
+    monkeypatch.setattr("heed.execute._learn", lambda run, model, *_: learned.append((run, model)))
+    assert call("distill", tuned, "--out", tmp_path / "student", *KEYS[2:]).code == 0
+    [(run, model)] = learned
+    teacher = Run(tuned)
+    assert teacher.is_fine_tuned and not run.is_fine_tuned
+    assert run.recipe.training.lr > 1e-4
+    assert without_dropout(run.recipe.model.model_dump()) == without_dropout(teacher.recipe.model.model_dump())
+    name = "encoder.embedding.weight"
+    assert torch.equal(dict(model.named_parameters())[name], teacher.weights()[name])
 
 
 def test_the_student_of_a_fine_tuned_teacher_does_not_inherit_its_rate(

@@ -249,18 +249,25 @@ def test_a_run_that_began_with_restoring_is_improved_without_naming_that_run(
     assert (result.code, "began with restoring sentences, and candidates will not" in result.err) == (3, True)
 
 
-def test_a_student_is_improved_though_it_began_with_the_weights_of_its_teacher(
+def test_candidates_for_a_student_begin_with_random_weights_and_heed_says_so(
     translator: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shutil.copytree(translator, tmp_path / "student")
     corpus = tmp_path / "student" / CORPUS
     facts = {**json.loads(corpus.read_text()), "init": "teacher", "tokenizer_of": "teacher"}
-    trained = copying(monkeypatch, translator)
+    begins: list[Path | None] = []
+
+    def copy(recipe: Any, keys: Any, options: Any, **_: Any) -> None:
+        begins.append(options.init)
+        shutil.copytree(translator, options.out)
+
+    monkeypatch.setattr("heed.cli.improve.run_training", copy)
     for is_student, code in ((False, 2), (True, 3)):
         corpus.write_text(json.dumps({**facts, "is_student": is_student}))
         RunFiles(tmp_path / "student").accept(CORPUS)
-        assert improve(tmp_path / "student", tmp_path / "out").code == code
-    assert list(trained) == ["round-1/reverse", "round-1/candidate"]
+        result = improve(tmp_path / "student", tmp_path / "out")
+        assert (result.code, "a student that began with the weights of teacher" in result.err) == (code, is_student)
+    assert begins == [None, None]  # of the reverse model and the candidate
 
 
 def test_changed_training_data_is_refused(translator: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

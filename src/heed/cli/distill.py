@@ -28,6 +28,7 @@ from heed.core.progress import message
 
 if TYPE_CHECKING:
     from heed.planner import Plan, TrainOptions
+    from heed.recipe import Recipe
     from heed.run import Run
 
 Words = Annotated[list[str], typer.Argument(metavar="RUN...", help="The teachers: one run, or an ensemble.")]
@@ -67,9 +68,9 @@ def distill(
     can be changed: --model.num_decoder_layers=1. With another --model.kind, heed chooses the settings of the student,
     and if the teacher is phrase-based, the vocabulary too.
 
-    A student with the shape of the first teacher starts with its weights, and one with more or fewer layers with copies
-    of its layers. With --fast it has two decoder layers, the teacher's other decoder layers move to its encoder, and it
-    translates with greedy search.
+    A student with the shape of the first teacher starts with that teacher's weights, and one with more or fewer layers
+    with copies of its layers. With --fast it has two decoder layers, the teacher's other decoder layers move to its
+    encoder, and it translates with greedy search.
 
     Examples:
 
@@ -149,7 +150,6 @@ def _translated(
     Everything that can be wrong with the student is reported before.
     """
     from heed.core.config import flattened
-    from heed.planner import is_like
 
     first, *others = teachers
     predictor: Any = Compute(threads=threads, device=options.device).load(first, ensemble=others, tag=tag)
@@ -158,7 +158,7 @@ def _translated(
     beam = search_options(predictor.run.recipe.decoding, {**PLAIN, **given(search)})
     recipe, keys = recipe_like(predictor.run, keys)
     plan = _plan(recipe, keys, options, first)
-    if not predictor.run.blank_model.count_based and is_like(predictor.run, plan.recipe):
+    if _begins_with_teacher(plan.recipe, predictor.run):
         options = replace(options, init=first)
         if recipe is None:  # with `init`, heed would choose the settings of a fine-tuning
             keys = {**flattened(plan.recipe.training.model_dump(mode="json"), "training."), **keys}
@@ -172,6 +172,19 @@ def _translated(
         message(f"interrupted: the same command continues with the translations in {folder}", options.quiet)
         raise
     return recipe, {**keys, **parts}, options
+
+
+def _begins_with_teacher(recipe: Recipe, teacher: Run) -> bool:
+    """Whether a student begins with the weights of its first teacher: if it can, and both hold out the same lines.
+
+    Weights of other programs, whose training data is not known, have rates for fine-tuning.
+    """
+    from heed.planner import is_like
+
+    if teacher.blank_model.count_based or not teacher.corpus.get("num_rows") or not is_like(teacher, recipe):
+        return False
+    own, theirs = ((each.seed, each.data.hold_out, each.data.max_valid) for each in (recipe, teacher.recipe))
+    return not recipe.data.holds_out or own == theirs
 
 
 def recipe_like(
@@ -191,10 +204,10 @@ def recipe_like(
     is_same_kind = keys.get("model.kind", recipe.model.kind) == recipe.model.kind
     if is_same_kind and (as_trained or not teacher.is_fine_tuned):
         return teacher.folder / RECIPE, keys
-    tables = ("data", "model", "decoding") if is_same_kind else ("data",)
-    kept: dict[str, object] = {}
-    for table in tables:
-        kept |= flattened(getattr(recipe, table).model_dump(mode="json", exclude_defaults=True), f"{table}.")
+    kept = flattened(recipe.data.model_dump(mode="json", exclude_defaults=True), "data.")
+    if is_same_kind:  # with what equals a default, which heed may choose otherwise
+        for table in ("model", "decoding"):
+            kept |= flattened(getattr(recipe, table).model_dump(mode="json", exclude_none=True), f"{table}.")
     kind = keys.get("model.kind", recipe.model.kind)
     if not (kind in MODELS and MODELS[str(kind)].reads_target_text) and (texts := recipe.data.target_texts()):
         parts = enumerate(recipe.data.parts, start=1)

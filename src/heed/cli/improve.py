@@ -84,7 +84,7 @@ def improve(
     mono = {"src": mono_src or [], "tgt": mono_tgt or []}
     predictor = compute.load(run)
     predictor.require("translate", "heed improve")
-    if init is not None and predictor.run.corpus.get("init"):
+    if init is not None and predictor.run.is_fine_tuned:
         require_beginning(Run(init), predictor.run.recipe)
     try:
         is_better = predictor.improve(out, mono, reverse, compute.load, train, minutes, quiet, force, init, restore)

@@ -62,7 +62,10 @@ def _require_target_text_alone(run: Run, mono: Mapping[str, Sequence[Path]], rev
 
 
 def _require_beginning(run: Run, init: Path | None, restore: bool, quiet: bool) -> None:
-    """Raise UsageError unless candidates can begin as the run did: with random weights, or those of `init`."""
+    """Raise UsageError unless candidates can begin as they should.
+
+    That is with random weights, or for a fine-tuned run with those of `init`, with which it began.
+    """
     corpus, folder = run.corpus, run.folder
     begun = corpus.get("init")
     if not run.is_fine_tuned:
@@ -70,6 +73,11 @@ def _require_beginning(run: Run, init: Path | None, restore: bool, quiet: bool) 
             raise UsageError(f"{folder} was not fine-tuned from another run: leave out --init.")
         if begun == RESTORING and not restore:
             warn(f"{folder} began with restoring sentences, and candidates will not: --restore lets them", quiet)
+        elif begun and corpus.get("is_student"):
+            warn(
+                f"{folder} is a student that began with the weights of {begun}, and candidates begin with random ones, "
+                f"for which its time may be too short: give a long --max-time, or improve {begun}", quiet,
+            )  # fmt: skip
         return
     if other := corpus.get("tokenizer_of"):
         raise UsageError(
