@@ -66,6 +66,16 @@ def student(translator: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
+@pytest.fixture(scope="module")
+def tuned(translator: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that was fine-tuned at a very low rate."""
+    out, data = tmp_path_factory.mktemp("tuned") / "tuned", Run(translator).recipe.data
+    files = ("--src", data.resolve(data.src), "--tgt", data.resolve(data.tgt))
+    limits = ("--training.lr=1e-7", *KEYS[2:6], "--quiet")
+    assert call("train", *files, "--init", translator, "--out", out, *limits).code == 0
+    return out
+
+
 def test_the_student_learns_from_the_pairs_and_from_the_translations(translator: Path, student: Path) -> None:
     sources, targets = translations(student)
     data = Run(translator).recipe.data
@@ -137,13 +147,9 @@ def test_a_student_of_the_same_shape_starts_with_the_weights_of_its_teacher(
 
 
 def test_the_student_of_a_fine_tuned_teacher_starts_with_its_weights_at_the_rate_of_a_new_training(
-    translator: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tuned: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     echoing(monkeypatch)
-    tuned, data = tmp_path / "tuned", Run(translator).recipe.data
-    files = ("--src", data.resolve(data.src), "--tgt", data.resolve(data.tgt))
-    limits = ("--training.lr=1e-7", *KEYS[2:6], "--quiet")
-    assert call("train", *files, "--init", translator, "--out", tuned, *limits).code == 0
     learned: list[Any] = []
     monkeypatch.setattr("heed.execute._learn", lambda run, model, *_: learned.append((run, model)))
     assert call("distill", tuned, "--out", tmp_path / "student", *KEYS[2:]).code == 0
@@ -157,13 +163,9 @@ def test_the_student_of_a_fine_tuned_teacher_starts_with_its_weights_at_the_rate
 
 
 def test_the_student_of_a_fine_tuned_teacher_does_not_inherit_its_rate(
-    translator: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tuned: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     echoing(monkeypatch)
-    tuned, data = tmp_path / "tuned", Run(translator).recipe.data
-    files = ("--src", data.resolve(data.src), "--tgt", data.resolve(data.tgt))
-    limits = ("--training.lr=1e-7", *KEYS[2:6], "--quiet")
-    assert call("train", *files, "--init", translator, "--out", tuned, *limits).code == 0
     calls: list[tuple[Any, dict[str, Any]]] = []
     monkeypatch.setattr("heed.cli.distill.run_training", lambda recipe, keys, *_, **__: calls.append((recipe, keys)))
     result = call("distill", tuned, "--out", tmp_path / "student", *KEYS)
