@@ -274,7 +274,7 @@ def test_models_are_not_run_by_others_than_the_worker_while_they_load(runs: Runs
         thread.start()
         live = Live(url_of(listener), service, server, thread)
         try:
-            until(lambda: model.is_held)
+            until(lambda: server.started and model.is_held)
             answer = live.ask("GET", "/api/models", None, {}, seconds=20)
             assert (answer.status, answer.headers["retry-after"]) == (503, "2")
             assert answer.json["error"]["message"] == "The server is loading its models."
