@@ -88,6 +88,8 @@ class Plan:
     """The score to expect, with its spread; empty if that is not known, or the training starts from other weights."""
     similar_corpora: tuple[str, ...] = ()
     """A heading, and what similar corpora were measured to give."""
+    begins_trained: bool = False
+    """The training starts from all weights of another run, and has its vocabulary."""
 
     @cached_property
     def expected(self) -> CostEstimate | None:
@@ -97,7 +99,9 @@ class Plan:
     @property
     def warning(self) -> str:
         """Warning about limits that end the warm-up or the decay of the rate early; "" if there is none."""
-        return self.expected.warning(self.recipe.training) if self.expected is not None else ""
+        if self.expected is None:
+            return ""
+        return self.expected.warning(self.recipe.training, self.begins_trained)
 
 
 class Planner:
@@ -114,6 +118,7 @@ class Planner:
         self.tokenizer_of = tokenizer_of(options, self.init)
         self.transfer = transfer_of(options, self.init)
         self.is_first_task = options.is_first_task
+        self.is_fine_tuning = self.init is not None and not options.is_student
         self.device = choose_device(options.device)
         if document.name and data_dir() is not None:
             self.overrides = {"data.dir": str(data_dir()), **self.overrides}
@@ -153,6 +158,7 @@ class Planner:
         plan = Plan(
             with_members(recipe), reasons, diagnosis, machine, self.device, stats, vocabularies,
             expected_quality=quality, similar_corpora=similar,
+            begins_trained=None not in (self.init, self.tokenizer_of) and self.transfer is None,
         )  # fmt: skip
         return plan if self.document.name else self._with_fitting_schedule(plan)
 
@@ -167,7 +173,9 @@ class Planner:
     def _with_fitting_schedule(self, plan: Plan) -> Plan:
         """Choose the schedule for the updates that the user's limits allow, around the keys that were given."""
         is_timed = bool(self.overrides.get("training.max_minutes"))
-        is_usual = self.init is None and "training.schedule" not in self.overrides and plan.machine.num_processes == 1
+        is_usual = (
+            not self.is_fine_tuning and "training.schedule" not in self.overrides and plan.machine.num_processes == 1
+        )
         free = {key for key in SCHEDULE if key not in self.overrides}
         if not (is_timed and is_usual):
             free &= {WARM_UP} & plan.reasons.keys()
@@ -206,7 +214,7 @@ class Planner:
             return build_recipe(Document(), given), {}  # raises an error
         if self.transfer is not None:
             choices = self.transfer.choices(task_type(task), stats, machine, given)
-        elif self.init is None:
+        elif self.init is None or not self.is_fine_tuning:
             choices = task_type(task).defaults(stats, machine, given)
         elif self.init.recipe.task != task:
             raise UsageError(

@@ -36,6 +36,7 @@ def test_a_limit_during_the_warm_up_causes_a_warning() -> None:
     warning = expected.warning(TrainingConfig(warmup_steps=800))
     assert "about 360 updates" in warning and "at least 1,600 updates (13:20)" in warning
     assert not expected.warning(TrainingConfig(warmup_steps=100))
+    assert not expected.warning(TrainingConfig(warmup_steps=800), begins_trained=True)
 
 
 def test_a_limit_long_before_the_end_of_the_decay_causes_a_warning() -> None:

@@ -149,8 +149,6 @@ def _translated(
 
     Everything that can be wrong with the student is reported before.
     """
-    from heed.core.config import flattened
-
     first, *others = teachers
     predictor: Any = Compute(threads=threads, device=options.device).load(first, ensemble=others, tag=tag)
     predictor.require("translate", "heed distill")
@@ -160,8 +158,6 @@ def _translated(
     plan = _plan(recipe, keys, options, first)
     if _begins_with_teacher(plan.recipe, predictor.run):
         options = replace(options, init=first)
-        if recipe is None:  # with `init`, heed would choose the settings of a fine-tuning
-            keys = {**flattened(plan.recipe.training.model_dump(mode="json"), "training."), **keys}
     out = options.out if options.out.name.strip(".") else options.out.resolve()  # "." and ".." are not names
     folder = out.with_name(f"{out.name}.distilled")
     if inside := [path for path in text if path.resolve().is_relative_to(folder.resolve())]:

@@ -28,7 +28,7 @@ _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK  # opening a pipe would wait
 def open_own(folder: Path, name: str) -> BufferedReader:
     """The file `name` of a folder, such as `data/valid.jsonl`, opened for reading bytes.
 
-    The folder itself may be a link. Raises MissingInputError where there is no such file, or no permission to read it,
+    The folder itself may be a link. Raises MissingInputError for a file that does not exist or may not be read,
     and DataError for anything but a regular file of the folder's own.
     """
     path = folder / name

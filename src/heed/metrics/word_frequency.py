@@ -52,7 +52,7 @@ class WordCounts:
 
     @classmethod
     def read(cls, files: RunFiles, name: str) -> Self | None:
-        """Read what `write` wrote; None if there is no such file. Raises DataError if it is damaged.
+        """Read what `write` wrote; None if the file does not exist. Raises DataError if it is damaged.
 
         Also None, with a warning, if the package that its tokenizer needs is missing.
         """

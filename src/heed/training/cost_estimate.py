@@ -54,14 +54,14 @@ class CostEstimate:
         """Number of updates until the first limit."""
         return min(self.limits.values()) / self.seconds_per_update
 
-    def warning(self, config: TrainingConfig) -> str:
+    def warning(self, config: TrainingConfig, begins_trained: bool = False) -> str:
         """Warning about limits that end the warm-up or the decay of the rate early; "" if there is none.
 
-        A warm-up that hardly ends leaves no usable model.
+        A warm-up that hardly ends leaves no usable model, unless it `begins_trained`, with the weights of a run.
         """
         needed = max(2 * config.warmup_steps, 100)
         allowed = f"{self.num_updates:,.0f} update{'s' * (round(self.num_updates) != 1)}"
-        if self.num_updates < needed:
+        if self.num_updates < needed and not begins_trained:
             time_needed = format_seconds(needed * self.seconds_per_update)
             return (
                 f"the limits allow about {allowed}, and the learning rate rises during the first "

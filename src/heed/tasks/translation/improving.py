@@ -12,10 +12,9 @@ A round has five steps, each of which is done once, however often the work is in
 
 A round that is not kept is the last one: another would differ from it by chance only.
 
-Candidates begin with random weights, or for a fine-tuned run with those with which it began; reverse models with random
-weights.
-On request, a model that begins like the candidates first learns to restore masked sentences of both languages
-(`restoring.py`), and all others begin with its weights.
+Candidates begin with random weights, or for a fine-tuned run with those with which it began; reverse models begin with
+random weights. On request, a model that begins like the candidates first learns to restore masked sentences of both
+languages (`restoring.py`), and all others begin with its weights.
 """
 
 from __future__ import annotations
