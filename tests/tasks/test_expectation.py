@@ -106,7 +106,7 @@ def quality(stats: CorpusStats = CAPTIONS, machine: Machine = CPU, **given: Any)
 
 
 def test_the_quality_is_given_for_one_corpus_on_one_machine_without_a_gpu() -> None:
-    text = "about 30 BLEU on validation data with heed's choices after 45 minutes of one CPU core, give or take 16 "
+    text = "about 30 BLEU on validation data with heed's choices after 45 minutes on one CPU core, give or take 16 "
     assert quality().startswith(text)
     phrases = quality(model__kind="phrase_based", tokenizer__kind="open-word")
     assert phrases.startswith("about 28 BLEU on validation data with heed's choices, give or take 8 (from 13 corpora ")
@@ -156,7 +156,7 @@ def test_nothing_is_expected_of_a_training_from_other_weights(tmp_path: Path) ->
 def test_the_report_repeats_what_was_expected_before_the_training(tmp_path: Path) -> None:
     plan = plan_of(tmp_path)
     assert (
-        "BLEU on validation data with heed's choices after 45 minutes of one CPU core, give or take 16"
+        "BLEU on validation data with heed's choices after 45 minutes on one CPU core, give or take 16"
         in plan.expected_quality
     )
     with unchecked_shapes():

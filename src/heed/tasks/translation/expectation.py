@@ -27,7 +27,7 @@ OUTSIDE = 1.0
 
 @dataclass(frozen=True)
 class Expectation:
-    """BLEU on validation data, with the choices of heed, after 45 minutes of one CPU core if it is a Transformer."""
+    """BLEU on validation data, with the choices of heed, after 45 minutes on one CPU core if it is a Transformer."""
 
     kind: str
     bleu: float
@@ -37,7 +37,7 @@ class Expectation:
 
     def render(self) -> str:
         """`about 25 BLEU on validation data with heed's choices, give or take 8 (from 13 corpora ...)`."""
-        when = " after 45 minutes of one CPU core" if self.kind == "transformer" else ""
+        when = " after 45 minutes on one CPU core" if self.kind == "transformer" else ""
         source = f"from {self.num_corpora} corpora on which heed was measured"
         reached = f"about {self.bleu:.0f} BLEU on validation data with heed's choices{when}"
         return f"{reached}, give or take {self.spread:.0f} ({source})"

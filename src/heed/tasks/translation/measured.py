@@ -1,6 +1,6 @@
 """Corpora on which heed was measured: the quality to expect from similar ones, and the kind of model that suits them.
 
-Each was trained without a recipe for 45 minutes of one CPU core (fewer where training ended early), by phrases, or
+Each was trained without a recipe for 45 minutes on one CPU core (fewer where training ended early), by phrases, or
 both. Sources: docs/results/low-resource.md ("By phrases") and docs/results/translation.md ("Multi30k: other directions,
 without a recipe"; the lengths of these were counted in the data).
 """
