@@ -34,8 +34,12 @@ KEYS = (
 class Echo:
     """Translates each line to itself in upper case, and marks lines of more than 20 characters as doubtful."""
 
+    longest = 20
+
     def translate(self, lines: list[str], options: SearchOptions) -> list[Hypothesis]:
-        return [Hypothesis((), 0.0, 0.0, text=line.upper(), flags=("loop",) * (len(line) > 20)) for line in lines]
+        return [
+            Hypothesis((), 0.0, 0.0, text=line.upper(), flags=("loop",) * (len(line) > self.longest)) for line in lines
+        ]
 
 
 def echoing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -256,6 +260,60 @@ def test_sources_of_several_parts_are_translated_once(
     assert part.src == str(tmp_path / "0.src")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["0.src", "0.tgt", distillation.DESCRIPTION]
     assert Path(part.src).read_bytes() == (student.with_name("student.distilled") / "0.src").read_bytes()
+
+
+def with_languages(run: Path, folder: Path, src_lang: str, tgt_lang: str) -> Path:
+    """A copy of a run whose recipe names other languages."""
+    shutil.copytree(run, folder)
+    text, data = (folder / RECIPE).read_text(), Run(run).recipe.data
+    for name, old, new in (("src", data.src_lang, src_lang), ("tgt", data.tgt_lang, tgt_lang)):
+        assert f'{name}_lang = "{old}"\n' in text
+        text = text.replace(f'{name}_lang = "{old}"\n', f'{name}_lang = "{new}"\n')
+    (folder / RECIPE).write_text(text)
+    return folder
+
+
+def test_a_reverse_translator_translates_the_targets_back(
+    translator: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    echoing(monkeypatch)
+    monkeypatch.setattr(Echo, "longest", 14)
+    learned = learning(monkeypatch)
+    reverse, out = with_languages(translator, tmp_path / "reverse", "bb", "aa"), tmp_path / "student"
+    result = distill(translator, out, "--reverse", reverse)
+    assert result.code == 0, result.err
+    [(run, _)] = learned
+    forward, back = run.recipe.data.parts
+    folder = tmp_path / "student.distilled"
+    assert (forward.src, forward.tgt) == (str(folder / "0.src"), str(folder / "0.tgt"))
+    assert (back.src, back.tgt, back.by_model) == (str(folder / "back/0.src"), str(folder / "back/0.tgt"), True)
+    sources, targets = (Path(name).read_text("utf-8").splitlines() for name in (back.src, back.tgt))
+    data = Run(translator).recipe.data
+    pairs = list(
+        zip(*(Path(data.resolve(path)).read_text().splitlines() for path in (data.src, data.tgt)), strict=True)
+    )
+    held = {text for row in read_valid(translator) for text in row}
+    assert held.isdisjoint(targets)
+    assert len(targets) == len(set(targets))
+    assert set(targets) == {tgt for src, tgt in pairs if not {src, tgt} & held}
+    assert {len(tgt) > 14 for tgt in targets} == {True, False}
+    for src, tgt in zip(sources, targets, strict=True):
+        assert (src, tgt) in pairs if len(tgt) > 14 else src == tgt.upper(), "what is flagged keeps its own source"
+
+    translated: list[str] = []
+    monkeypatch.setattr(Echo, "translate", lambda self, lines, options: translated.extend(lines))
+    assert distill(translator, out, "--reverse", reverse, "--overwrite").code == 0
+    assert not translated, "nothing is translated twice"
+
+
+def test_a_translator_of_the_same_direction_is_refused_as_the_reverse_one(
+    translator: Path, bigram: Path, tmp_path: Path
+) -> None:
+    teacher = with_languages(translator, tmp_path / "teacher", "aa", "bb")
+    result = distill(teacher, tmp_path / "student", "--reverse", teacher)
+    assert (result.code, "translates from aa to bb" in result.err) == (2, True), result.err
+    assert distill(teacher, tmp_path / "student", "--reverse", bigram).code == 2
+    assert not list(tmp_path.glob("student*"))
 
 
 def test_the_teachers_also_translate_other_text(

@@ -42,6 +42,10 @@ def distill(
     out: Annotated[Path, typer.Option(help="The student's run folder.")],
     search: BeamFlags,
     tag: Tag = None,
+    reverse: Annotated[
+        Path | None,
+        typer.Option(metavar="RUN", help="A translator for the opposite direction: translates targets back."),
+    ] = None,
     mono_src: Annotated[
         list[Path] | None,
         typer.Option(metavar="F", help="Text in the source language, for the teachers to translate (repeatable)."),
@@ -63,10 +67,11 @@ def distill(
 
     The teachers translate the sources of the first one's training data into the folder OUT.distilled; after an
     interruption, the same command continues. The student learns from these translations and from the original pairs
-    (sequence-level distillation, Kim & Rush 2016). With --mono-src it also learns from their translations of other
-    text. It has the first teacher's vocabulary and recipe, of which any key
-    can be changed: --model.num_decoder_layers=1. With another --model.kind, heed chooses the settings of the student,
-    and if the teacher is phrase-based, the vocabulary too.
+    (sequence-level distillation, Kim & Rush 2016). With --reverse it also learns from the training targets and their
+    translations back into the source language, with --mono-src from the teachers' translations of other text. It has
+    the first teacher's vocabulary and recipe, of which any key can be changed: --model.num_decoder_layers=1. With
+    another --model.kind, heed chooses the settings of the student, and if the teacher is phrase-based, the vocabulary
+    too.
 
     A student with the shape of the first teacher starts with that teacher's weights, and one with more or fewer layers
     with copies of its layers. With --fast it has two decoder layers, the teacher's other decoder layers move to its
@@ -76,7 +81,7 @@ def distill(
 
       heed distill runs/en-de --fast --out runs/fast
 
-      heed distill runs/a runs/b runs/c --max-time 2h --out runs/one
+      heed distill runs/a runs/b --reverse runs/back --out runs/one
 
       heed distill runs/en-de --fast --mono-src more.en --out runs/fast
     """
@@ -92,8 +97,9 @@ def distill(
     keys = {**fast_keys, **recipe_keys(arguments, training.keys())}
     kept = None if _needs_new_vocabulary(teachers[0], keys) else teachers[0]
     options = TrainOptions(out, overwrite, force, device=device, quiet=quiet, tokenizer_of=kept, is_student=True)
-    check_folder(options, [*teachers, *(mono_src or [])])
-    recipe, keys, options = _translated(teachers, tag, search, threads, keys, options, mono_src or [])
+    others = [reverse] if reverse else []
+    check_folder(options, [*teachers, *others, *(mono_src or [])])
+    recipe, keys, options = _translated(teachers, reverse, tag, search, threads, keys, options, mono_src or [])
     use_threads(threads)  # the teachers may have translated with one
     run_training(recipe, keys, options, dry_run=False)
 
@@ -142,17 +148,19 @@ def _fast_keys(teacher: Path) -> dict[str, object]:
 
 
 def _translated(
-    teachers: list[Path], tag: str | None, search: BeamFlags, threads: int, keys: dict[str, object],
-    options: TrainOptions, text: list[Path],
+    teachers: list[Path], reverse: Path | None, tag: str | None, search: BeamFlags, threads: int,
+    keys: dict[str, object], options: TrainOptions, text: list[Path],
 ) -> tuple[Path | None, dict[str, object], TrainOptions]:  # fmt: skip
     """Let the teachers translate, and return the student's recipe, the keys that override it, and the options.
 
     Everything that can be wrong with the student is reported before.
     """
     first, *others = teachers
-    predictor: Any = Compute(threads=threads, device=options.device).load(first, ensemble=others, tag=tag)
+    compute = Compute(threads=threads, device=options.device)
+    predictor: Any = compute.load(first, ensemble=others, tag=tag)
     predictor.require("translate", "heed distill")
     warn_if_not_usable(predictor, options.quiet)
+    back = compute.load(reverse) if reverse else None
     beam = search_options(predictor.run.recipe.decoding, {**PLAIN, **given(search)})
     recipe, keys = recipe_like(predictor.run, keys)
     plan = _plan(recipe, keys, options, first)
@@ -163,7 +171,9 @@ def _translated(
     if inside := [path for path in text if path.resolve().is_relative_to(folder.resolve())]:
         raise UsageError(f"--mono-src {inside[0]} is in {folder}, the folder of the translations: move it elsewhere.")
     try:
-        parts = predictor.distill(plan.recipe.data, folder, beam, options.quiet, options.overwrite, text, options.force)
+        parts = predictor.distill(
+            plan.recipe.data, folder, beam, options.quiet, options.overwrite, text, options.force, back
+        )
     except (KeyboardInterrupt, SystemExit):
         message(f"interrupted: the same command continues with the translations in {folder}", options.quiet)
         raise

@@ -4,6 +4,9 @@ A student learns from the training pairs and, as further parts of its data, from
 best translations. They are written as plain text into a folder, some lines at a time, so that an interrupted
 distillation continues. A source is translated once, even if several parts have it. A translation that the output checks
 flag is replaced by the reference.
+
+`BackTranslation` does the same with the targets: a translator of the other direction translates them back, and the
+student also learns from them with these sources. With both, this is data diversification (Nguyen et al. 2020).
 """
 
 from __future__ import annotations
@@ -30,6 +33,8 @@ from heed.tasks.translation.prepare import filtered_pairs
 from heed.text.hashing import HashSet, hash_text
 from heed.text.readers.tables import one_line
 
+BACK = "back"
+"""Name of the folder, in that of the teachers' translations, with the targets and their translations."""
 AT_ONCE = 512
 """Sources between two writes: what an interruption loses."""
 DESCRIPTION = "teachers.json"
@@ -41,20 +46,30 @@ class Distillation:
 
     fate_of_flagged = "replaced by the reference"
     """What becomes of translations that the output checks flag."""
+    sides = ("src", "tgt")
+    """What is translated, and into what: the suffixes of the files."""
+    activity = "translating"
 
     def __init__(
-        self, predictor: Any, data: TranslationData, folder: Path, options: SearchOptions, quiet: bool
-    ) -> None:
-        """Raises UsageError if no part of the data has the predictor's tag."""
+        self, predictor: Any, data: TranslationData, folder: Path, options: SearchOptions, quiet: bool,
+        teacher: Any = None,
+    ) -> None:  # fmt: skip
+        """`teacher`: the translator of these pairs, if `predictor` is one of the other direction.
+
+        Raises UsageError if no part of the data has the teacher's tag.
+        """
         self.predictor = predictor
+        self.teacher = teacher or predictor
         self.data = data
         self.folder = folder
         self.options = options
         self.quiet = quiet
-        self.parts = [part for part in data.train_parts() if part.tag == predictor.source_tag]
+        tag = self.teacher.source_tag
+        self.parts = [part for part in data.train_parts() if part.tag == tag]
         if not self.parts:
-            tags = listed(data.tags) or "none"
-            raise UsageError(f"no part of the training data has the tag {predictor.source_tag!r} (its tags: {tags}).")
+            raise UsageError(
+                f"no part of the training data has the tag {tag!r} (its tags: {listed(data.tags) or 'none'})."
+            )
 
     def run(self, overwrite: bool = False) -> list[PartConfig]:
         """Translate what is not translated yet, and return the further parts of the student's data.
@@ -77,13 +92,14 @@ class Distillation:
         return [self._config(part) for part in parts]
 
     def _paths(self, part: Part) -> tuple[Path, Path]:
-        """The files of a part's sources and translations."""
-        return self.folder / f"{part.number}.src", self.folder / f"{part.number}.tgt"
+        """The files of a part's sentences and of their translations."""
+        text, translations = (self.folder / f"{part.number}.{side}" for side in self.sides)
+        return text, translations
 
     def _config(self, part: Part) -> PartConfig:
         own: PartConfig = self.data.all_parts[part.number]
-        src, tgt = (str(path.absolute()) for path in self._paths(part))
-        return own.model_copy(update={"pairs": "", "src": src, "tgt": tgt, "by_model": True})
+        files = {side: str(path.absolute()) for side, path in zip(self.sides, self._paths(part), strict=True)}
+        return own.model_copy(update={"pairs": "", **files, "by_model": True})
 
     def _examine(self) -> tuple[Counter[Part], bytes]:
         """The number of sources in each part, and a description of all that the translations depend on."""
@@ -138,7 +154,7 @@ class Distillation:
         if before:
             message(f"{before:,} of {total:,} sentences were translated before", self.quiet)
         num_flagged, number = 0, before
-        with Progress(total, "sentences", "translating", self.quiet, initial=before) as progress:
+        with Progress(total, "sentences", self.activity, self.quiet, initial=before) as progress:
             for part, rows in groupby(self._rows(), key=itemgetter(0)):
                 for chunk in chunks(islice(rows, done[part], None), AT_ONCE):
                     sources = [src for _, src, _ in chunk]
@@ -154,13 +170,42 @@ class Distillation:
             warn(f"{translated} were flagged and {self.fate_of_flagged}", self.quiet)
 
     def _rows(self) -> Iterator[tuple[Part, str, str]]:
-        """The training pairs, each source once, without sentences that are held out for validation."""
-        held = frozenset[str]() if self.data.valid_files() else frozenset(chain(*read_valid(self.predictor.folder)))
+        """The training pairs: each sentence to translate once, with the other one, and none that is held out."""
+        held = frozenset[str]() if self.data.valid_files() else frozenset(chain(*read_valid(self.teacher.folder)))
         seen = HashSet()
         for part in self.parts:
-            for src, tgt in filtered_pairs(self.data, part.files, Counter()):
-                if held.isdisjoint((src, tgt)) and seen.add(hash_text(src)):
-                    yield part, one_line(src), one_line(tgt)
+            for pair in filtered_pairs(self.data, part.files, Counter()):
+                text, reference = self._directed(*pair)
+                if held.isdisjoint(pair) and seen.add(hash_text(text)):
+                    yield part, one_line(text), one_line(reference)
+
+    def _directed(self, src: str, tgt: str) -> tuple[str, str]:
+        """The sentence of a pair that is translated, and the other one."""
+        return src, tgt
+
+
+class BackTranslation(Distillation):
+    """The translations of the targets of some training data, by a translator of the other direction."""
+
+    sides = ("tgt", "src")
+    activity = "translating back"
+
+    def _directed(self, src: str, tgt: str) -> tuple[str, str]:
+        return tgt, src
+
+
+def require_opposite(reverse: Any, predictor: Any) -> None:
+    """Raise UsageError unless the predictor `reverse`, given with --reverse, translates in the other direction.
+
+    Languages that a run does not name fit all others.
+    """
+    reverse.require("translate", "--reverse")
+    theirs, ours = reverse.languages[::-1], predictor.languages
+    if any(one and other and one != other for one, other in zip(theirs, ours, strict=True)):
+        raise UsageError(
+            f"--reverse {reverse.folder} translates from {theirs[1]} to {theirs[0]}, and {predictor.folder} from "
+            f"{ours[0]} to {ours[1]}. Give a translator from {ours[1]} to {ours[0]}, or leave out --reverse."
+        )
 
 
 def _append(paths: Sequence[Path], *columns: Sequence[str]) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 from heed.core.errors import UsageError
 from heed.core.progress import warn
 from heed.run import RESTORING, Run
+from heed.tasks.translation.distillation import require_opposite
 
 
 def require_possible(
@@ -35,14 +36,7 @@ def require_possible(
     if run.blank_model.reads_target_text:
         _require_target_text_alone(run, mono, reverse)
     elif reverse is not None:
-        predictor = load(reverse)
-        predictor.require("translate", "--reverse")
-        theirs, ours = predictor.languages[::-1], run.predictor.languages
-        if any(one and other and one != other for one, other in zip(theirs, ours, strict=True)):
-            raise UsageError(
-                f"--reverse {reverse} translates from {theirs[1]} to {theirs[0]}, and {run.folder} from "
-                f"{ours[0]} to {ours[1]}. Give a translator from {ours[1]} to {ours[0]}, or leave out --reverse."
-            )
+        require_opposite(load(reverse), run.predictor)
 
 
 def _require_target_text_alone(run: Run, mono: Mapping[str, Sequence[Path]], reverse: Path | None) -> None:

@@ -37,12 +37,12 @@ from heed.tasks.translation.compatibility import require_direction, warn_about_t
 from heed.tasks.translation.converted import write_settings
 from heed.tasks.translation.corrections import Lesson, split
 from heed.tasks.translation.data import TranslationData
-from heed.tasks.translation.distillation import Distillation
+from heed.tasks.translation.distillation import BACK, BackTranslation, Distillation, require_opposite
 from heed.tasks.translation.improving import Improvement, Tools, Train
 from heed.tasks.translation.monolingual import source_text
 from heed.tasks.translation.neighbours import open_memory, with_memory
 from heed.tasks.translation.report import analyse
-from heed.tasks.translation.synthetic_pairs import text_part
+from heed.tasks.translation.synthetic_pairs import plain_search, text_part
 from heed.tasks.translation.translating import Translating
 from heed.text.tokenizers import Tokenizer
 
@@ -179,16 +179,20 @@ class TranslationPredictor(Translating, Predictor):
 
     def distill(
         self, data: TranslationData, folder: Path, options: SearchOptions, quiet: bool = False, overwrite: bool = False,
-        text: Sequence[Path] = (), force: bool = False,
+        text: Sequence[Path] = (), force: bool = False, reverse: Any = None,
     ) -> Mapping[str, object]:  # fmt: skip
         if data.share < 1:
             raise UsageError(
                 f"data.share = {data.share:g} would leave out translations after the teachers have made them. With "
                 "--data.share=1, the student learns from all pairs and their translations."
             )
-        work = Distillation(self, data, folder, options, quiet)
+        work = [Distillation(self, data, folder, options, quiet)]
+        if reverse is not None:
+            require_opposite(reverse, self)
+            search = plain_search(reverse.decoding)
+            work.append(BackTranslation(reverse, data, folder / BACK, search, quiet, teacher=self))
         lines = source_text(self, data, text, force) if text else None  # what is wrong with it is found before
-        parts = [*data.parts, *work.run(overwrite)]
+        parts = [*data.parts, *(part for each in work for part in each.run(overwrite))]
         if lines is not None:
             parts.append(text_part(self, data, lines, folder, options, quiet, overwrite))
         return {"data.parts": [part.model_dump(exclude_defaults=True) for part in parts]}
