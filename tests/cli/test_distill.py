@@ -22,7 +22,9 @@ from heed.report.description import origin
 from heed.run import RECIPE, Run
 from heed.tasks.prepare import vocabulary_digests
 from heed.tasks.translation import distillation
-from heed.tasks.translation.distillation import Distillation
+from heed.tasks.translation.compatibility import in_opposite_direction
+from heed.tasks.translation.data import PartConfig
+from heed.tasks.translation.distillation import BackTranslation, Distillation
 from heed.tasks.translation.predictor import TranslationPredictor
 
 KEYS = (
@@ -35,6 +37,7 @@ class Echo:
     """Translates each line to itself in upper case, and marks lines of more than 20 characters as doubtful."""
 
     longest = 20
+    """Characters of a line that is not marked."""
 
     def translate(self, lines: list[str], options: SearchOptions) -> list[Hypothesis]:
         return [
@@ -273,47 +276,133 @@ def with_languages(run: Path, folder: Path, src_lang: str, tgt_lang: str) -> Pat
     return folder
 
 
+class Watched(Echo):
+    """Records which run translates what, and with which beam."""
+
+    def __init__(self, run: str, calls: list[tuple[str, int, list[str]]]) -> None:
+        self.run = run
+        self.calls = calls
+
+    def translate(self, lines: list[str], options: SearchOptions) -> list[Hypothesis]:
+        self.calls.append((self.run, options.beam_size, lines))
+        return super().translate(lines, options)
+
+
+def watched(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int, list[str]]]:
+    """Let translators echo, and record what they do."""
+    calls: list[tuple[str, int, list[str]]] = []
+    monkeypatch.setattr(
+        TranslationPredictor, "line_translator", lambda self, with_tokens: Watched(self.folder.name, calls)
+    )
+    return calls
+
+
 def test_a_reverse_translator_translates_the_targets_back(
     translator: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    echoing(monkeypatch)
+    calls, learned = watched(monkeypatch), learning(monkeypatch)
     monkeypatch.setattr(Echo, "longest", 14)
-    learned = learning(monkeypatch)
     reverse, out = with_languages(translator, tmp_path / "reverse", "bb", "aa"), tmp_path / "student"
     result = distill(translator, out, "--reverse", reverse)
     assert result.code == 0, result.err
+    assert {call[:2] for call in calls} == {(translator.name, 1), ("reverse", 2)}, "--beam is for the teachers"
     [(run, _)] = learned
     forward, back = run.recipe.data.parts
-    folder = tmp_path / "student.distilled"
-    assert (forward.src, forward.tgt) == (str(folder / "0.src"), str(folder / "0.tgt"))
-    assert (back.src, back.tgt, back.by_model) == (str(folder / "back/0.src"), str(folder / "back/0.tgt"), True)
+    place = str(tmp_path / "student.distilled")
+    assert (forward.src, forward.tgt, forward.back_translated) == (f"{place}/0.src", f"{place}/0.tgt", False)
+    assert (back.src, back.tgt) == (f"{place}-back/0.src", f"{place}-back/0.tgt")
+    assert back.by_model and back.back_translated
     sources, targets = (Path(name).read_text("utf-8").splitlines() for name in (back.src, back.tgt))
     data = Run(translator).recipe.data
-    pairs = list(
-        zip(*(Path(data.resolve(path)).read_text().splitlines() for path in (data.src, data.tgt)), strict=True)
-    )
+    files = (Path(data.resolve(path)).read_text().splitlines() for path in (data.src, data.tgt))
+    pairs = set(zip(*files, strict=True))
     held = {text for row in read_valid(translator) for text in row}
-    assert held.isdisjoint(targets)
+    assert [line for name, _, lines in calls if name == "reverse" for line in lines] == targets
     assert len(targets) == len(set(targets))
     assert set(targets) == {tgt for src, tgt in pairs if not {src, tgt} & held}
     assert {len(tgt) > 14 for tgt in targets} == {True, False}
     for src, tgt in zip(sources, targets, strict=True):
         assert (src, tgt) in pairs if len(tgt) > 14 else src == tgt.upper(), "what is flagged keeps its own source"
 
-    translated: list[str] = []
-    monkeypatch.setattr(Echo, "translate", lambda self, lines, options: translated.extend(lines))
+    calls.clear()
     assert distill(translator, out, "--reverse", reverse, "--overwrite").code == 0
-    assert not translated, "nothing is translated twice"
+    assert not calls, "nothing is translated twice"
+    assert distill(translator, out, "--reverse", reverse, "--overwrite", "--length-penalty", "0.3").code == 0
+    assert {name for name, *_ in calls} == {translator.name}, "back-translations do not depend on the teachers' search"
 
 
-def test_a_translator_of_the_same_direction_is_refused_as_the_reverse_one(
-    translator: Path, bigram: Path, tmp_path: Path
+def test_an_interrupted_back_translation_continues_where_it_was(
+    translator: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = watched(monkeypatch)
+    without_training(monkeypatch)
+    monkeypatch.setattr(distillation, "AT_ONCE", 7)
+    reverse, append = with_languages(translator, tmp_path / "reverse", "bb", "aa"), distillation._append
+    written: list[str] = []
+
+    def interrupted(paths: Any, texts: list[str], translations: list[str]) -> None:
+        if paths[0].suffix == ".tgt" and written:
+            raise KeyboardInterrupt
+        written.extend(texts if paths[0].suffix == ".tgt" else [])
+        append(paths, texts, translations)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(distillation, "_append", interrupted)
+        assert distill(translator, tmp_path / "student", "--reverse", reverse).code == 130
+    assert len(written) == 7
+    calls.clear()
+    assert distill(translator, tmp_path / "student", "--reverse", reverse).code == 0
+    assert {name for name, *_ in calls} == {"reverse"}
+    text = (tmp_path / "student.distilled-back/0.tgt").read_text("utf-8").splitlines()
+    assert [line for *_, lines in calls for line in lines] == text[7:]
+
+
+def test_only_what_people_wrote_is_translated_in_either_direction(translator: Path, tmp_path: Path) -> None:
+    teacher: Any = heed.load(with_languages(translator, tmp_path / "teacher", "aa", "bb"))
+    reverse: Any = heed.load(with_languages(translator, tmp_path / "reverse", "bb", "aa"))
+    files = {"src": teacher.data.resolve(teacher.data.src), "tgt": teacher.data.resolve(teacher.data.tgt)}
+    parts = [
+        PartConfig(**files, by_model=True), PartConfig(**files, by_model=True, back_translated=True),
+        PartConfig(**files, src_lang="cc"), PartConfig(**files),
+    ]  # fmt: skip
+    data = teacher.data.model_copy(update={"parts": tuple(parts)})
+    forward = Distillation(teacher, data, tmp_path / "x", teacher.decoding, quiet=True)
+    back = BackTranslation(reverse, data, tmp_path / "y", reverse.decoding, quiet=True, teacher=teacher)
+    assert [part.number for part in forward.parts] == [0, 1, 3, 4]
+    assert [part.number for part in back.parts] == [0, 4], "aa is not what the others were translated from"
+
+
+@pytest.mark.parametrize(
+    "languages, message",
+    [
+        (("aa", "bb"), "reverse translates from aa to bb, and"),
+        (("aa", ""), "reverse translates from aa to ?, and"),
+        (("bb", "cc"), "Give a translator from bb to aa, or leave out --reverse."),
+    ],
+)
+def test_a_reverse_translator_of_other_languages_is_refused(
+    translator: Path, tmp_path: Path, languages: tuple[str, str], message: str
 ) -> None:
     teacher = with_languages(translator, tmp_path / "teacher", "aa", "bb")
-    result = distill(teacher, tmp_path / "student", "--reverse", teacher)
-    assert (result.code, "translates from aa to bb" in result.err) == (2, True), result.err
-    assert distill(teacher, tmp_path / "student", "--reverse", bigram).code == 2
+    reverse = with_languages(translator, tmp_path / "reverse", *languages)
+    result = distill(teacher, tmp_path / "student", "--reverse", reverse)
+    assert (result.code, message in result.err) == (2, True), result.err
     assert not list(tmp_path.glob("student*"))
+
+
+def test_what_cannot_translate_back_is_refused(translator: Path, bigram: Path, tmp_path: Path) -> None:
+    result = distill(translator, tmp_path / "student", "--reverse", bigram)
+    assert (result.code, "--reverse" in result.err) == (2, True), result.err
+    unnamed = with_languages(translator, tmp_path / "unnamed", "", "")
+    result = distill(unnamed, tmp_path / "student", "--reverse", unnamed)
+    assert (result.code, "--reverse names the translator itself" in result.err) == (2, True), result.err
+    assert not list(tmp_path.glob("student*"))
+
+
+def test_languages_are_compared_by_what_they_name(translator: Path, tmp_path: Path) -> None:
+    teacher: Any = heed.load(with_languages(translator, tmp_path / "teacher", "en", "German"))
+    reverse: Any = heed.load(with_languages(translator, tmp_path / "reverse", "deu", "en-US"))
+    assert in_opposite_direction(reverse, teacher).folder == reverse.folder
 
 
 def test_the_teachers_also_translate_other_text(

@@ -97,8 +97,7 @@ def distill(
     keys = {**fast_keys, **recipe_keys(arguments, training.keys())}
     kept = None if _needs_new_vocabulary(teachers[0], keys) else teachers[0]
     options = TrainOptions(out, overwrite, force, device=device, quiet=quiet, tokenizer_of=kept, is_student=True)
-    others = [reverse] if reverse else []
-    check_folder(options, [*teachers, *others, *(mono_src or [])])
+    check_folder(options, [*teachers, *([reverse] if reverse else []), *(mono_src or [])])
     recipe, keys, options = _translated(teachers, reverse, tag, search, threads, keys, options, mono_src or [])
     use_threads(threads)  # the teachers may have translated with one
     run_training(recipe, keys, options, dry_run=False)
@@ -157,10 +156,11 @@ def _translated(
     """
     first, *others = teachers
     compute = Compute(threads=threads, device=options.device)
+    opposite = compute.load(reverse) if reverse else None  # first: the teachers' number of threads counts
     predictor: Any = compute.load(first, ensemble=others, tag=tag)
     predictor.require("translate", "heed distill")
-    warn_if_not_usable(predictor, options.quiet)
-    back = compute.load(reverse) if reverse else None
+    for each in filter(None, (predictor, opposite)):
+        warn_if_not_usable(each, options.quiet)
     beam = search_options(predictor.run.recipe.decoding, {**PLAIN, **given(search)})
     recipe, keys = recipe_like(predictor.run, keys)
     plan = _plan(recipe, keys, options, first)
@@ -168,11 +168,13 @@ def _translated(
         options = replace(options, init=first)
     out = options.out if options.out.name.strip(".") else options.out.resolve()  # "." and ".." are not names
     folder = out.with_name(f"{out.name}.distilled")
-    if inside := [path for path in text if path.resolve().is_relative_to(folder.resolve())]:
-        raise UsageError(f"--mono-src {inside[0]} is in {folder}, the folder of the translations: move it elsewhere.")
+    named = [("--mono-src", path) for path in text] + ([("--reverse", reverse)] if reverse else [])
+    for flag, path in named:
+        if path.resolve().is_relative_to(folder.resolve()):
+            raise UsageError(f"{flag} {path} is in {folder}, the folder of the translations: move it elsewhere.")
     try:
         parts = predictor.distill(
-            plan.recipe.data, folder, beam, options.quiet, options.overwrite, text, options.force, back
+            plan.recipe.data, folder, beam, options.quiet, options.overwrite, text, options.force, opposite
         )
     except (KeyboardInterrupt, SystemExit):
         message(f"interrupted: the same command continues with the translations in {folder}", options.quiet)

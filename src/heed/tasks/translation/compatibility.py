@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from heed.core.errors import DataError
+from heed.core.errors import DataError, UsageError
 from heed.core.progress import warn
 from heed.core.run_files import RunFiles
 from heed.data.validation import VALID, read_valid
@@ -70,6 +70,43 @@ def require_direction(run: TranslationRun, test: HeldOut) -> None:
             f"{names}: source and reference seem to be in the same language. The reference must be the translation "
             f"into the target language of {run.folder}."
         )
+
+
+def in_opposite_direction(reverse: Any, predictor: Any) -> Any:
+    """The translator `reverse`, with the tag for the opposite direction of `predictor` if it needs one.
+
+    Languages that a run does not name fit all others. Raises UsageError for a run that does not translate, or not in
+    this direction.
+    """
+    reverse.require("translate", "--reverse")
+    wanted = predictor.languages[::-1]
+    of_validation = reverse.of_validation()
+    runs = [of_validation, *(reverse.run.with_tag(tag) for tag in reverse.data.tags if tag != of_validation.tag)]
+    fitting = next((run for run in runs if _fit(run.predictor.languages, wanted)), None)
+    theirs, ours = of_validation.predictor.languages, predictor.languages
+    if fitting is None:
+        raise UsageError(
+            f"--reverse {reverse.folder} translates from {_named(theirs)}, and {predictor.folder} from {_named(ours)}. "
+            f"Give a translator from {_named(wanted)}, or leave out --reverse."
+        )
+    found = fitting.predictor
+    if found.folder.resolve() == predictor.folder.resolve() and found.source_tag == predictor.source_tag:
+        raise UsageError(
+            f"--reverse names the translator itself, {reverse.folder}. Give one for the opposite direction."
+        )
+    return found
+
+
+def _fit(languages: tuple[str, str], others: tuple[str, str]) -> bool:
+    """Whether languages are the same as others, or not named."""
+    return all(
+        not (one and other) or (code_of(one) or one) == (code_of(other) or other)
+        for one, other in zip(languages, others, strict=True)
+    )
+
+
+def _named(languages: tuple[str, str]) -> str:
+    return " to ".join(language or "?" for language in languages)
 
 
 def warn_about_input(run: TranslationRun, lines: Sequence[str], quiet: bool) -> None:

@@ -44,6 +44,8 @@ class PartConfig(Config):
     """Language of the target; empty: as in `[data]`."""
     by_model: bool = False
     """A side was written by a model: `heed improve` does not translate these pairs again."""
+    back_translated: bool = False
+    """This side is the source: `heed distill` does not translate it."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,8 @@ class Part:
     repeat: int
     by_model: bool = False
     """Whether a model wrote a side of its pairs."""
+    back_translated: bool = False
+    """Whether this side is the source."""
 
     @property
     def label(self) -> str:
@@ -227,7 +231,7 @@ class TranslationData(DataConfig):
                 raise UsageError(f"data.parts, number {number}: needs src and tgt, or pairs, or tgt alone.")
             files = self._files(part.src, part.tgt, part.pairs)
             files = replace(files, src_lang=part.src_lang, tgt_lang=part.tgt_lang)
-            parts.append(Part(number, files, part.tag, part.repeat, part.by_model))
+            parts.append(Part(number, files, part.tag, part.repeat, part.by_model, part.back_translated))
         return parts
 
     def require_unchanged(self, corpus: Mapping[str, Any], folder: Path) -> None:

@@ -5,8 +5,8 @@ best translations. They are written as plain text into a folder, some lines at a
 distillation continues. A source is translated once, even if several parts have it. A translation that the output checks
 flag is replaced by the reference.
 
-`BackTranslation` does the same with the targets: a translator of the other direction translates them back, and the
-student also learns from them with these sources. With both, this is data diversification (Nguyen et al. 2020).
+`BackTranslation` does the same with the targets: a translator for the opposite direction translates them back, and the
+student also learns to translate these sources into them. Both together are data diversification (Nguyen et al. 2020).
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from heed.tasks.translation.prepare import filtered_pairs
 from heed.text.hashing import HashSet, hash_text
 from heed.text.readers.tables import one_line
 
-BACK = "back"
-"""Name of the folder, in that of the teachers' translations, with the targets and their translations."""
 AT_ONCE = 512
-"""Sources between two writes: what an interruption loses."""
+"""Sentences between two writes: what an interruption loses."""
+SAMPLE = 1000
+"""Targets that are compared with the text of the translator that translates them back."""
 DESCRIPTION = "teachers.json"
 """File with what the translations depend on."""
 
@@ -47,16 +47,17 @@ class Distillation:
     fate_of_flagged = "replaced by the reference"
     """What becomes of translations that the output checks flag."""
     sides = ("src", "tgt")
-    """What is translated, and into what: the suffixes of the files."""
-    activity = "translating"
+    """The side that is translated, and the one that the translations are on: the suffixes of the files."""
+    texts, activity = "sources", "translating"
+    """What is translated, and what is done with it."""
 
     def __init__(
         self, predictor: Any, data: TranslationData, folder: Path, options: SearchOptions, quiet: bool,
         teacher: Any = None,
     ) -> None:  # fmt: skip
-        """`teacher`: the translator of these pairs, if `predictor` is one of the other direction.
+        """`teacher`: the translator of the pairs, if `predictor` translates in the opposite direction.
 
-        Raises UsageError if no part of the data has the teacher's tag.
+        Raises UsageError if no part of the data has the teacher's tag and sentences that people wrote.
         """
         self.predictor = predictor
         self.teacher = teacher or predictor
@@ -65,11 +66,15 @@ class Distillation:
         self.options = options
         self.quiet = quiet
         tag = self.teacher.source_tag
-        self.parts = [part for part in data.train_parts() if part.tag == tag]
+        self.parts = [part for part in data.train_parts() if part.tag == tag and self._is_written_by_people(part)]
         if not self.parts:
             raise UsageError(
                 f"no part of the training data has the tag {tag!r} (its tags: {listed(data.tags) or 'none'})."
             )
+
+    def _is_written_by_people(self, part: Part) -> bool:
+        """Whether the part has sentences to translate; translations of translations teach nothing."""
+        return not part.back_translated
 
     def run(self, overwrite: bool = False) -> list[PartConfig]:
         """Translate what is not translated yet, and return the further parts of the student's data.
@@ -102,9 +107,9 @@ class Distillation:
         return own.model_copy(update={"pairs": "", **files, "by_model": True})
 
     def _examine(self) -> tuple[Counter[Part], bytes]:
-        """The number of sources in each part, and a description of all that the translations depend on."""
+        """The number of sentences in each part, and a description of all that the translations depend on."""
         sizes, digest = Counter[Part](), hashlib.sha256()
-        for part, src, tgt in watched(self._rows(), "reading the sources", "sentences", self.quiet):
+        for part, src, tgt in watched(self._rows(), f"reading the {self.texts}", "sentences", self.quiet):
             sizes[part] += 1
             digest.update(f"{part.number}\t{src}\t{tgt}\n".encode())
         description = {
@@ -125,7 +130,7 @@ class Distillation:
         if path.exists():
             if path.read_bytes() == description:
                 return
-            if not overwrite and any(file.stat().st_size for file in self.folder.glob("*.tgt")):
+            if not overwrite and any(file.stat().st_size for file in self.folder.glob(f"*.{self.sides[1]}")):
                 raise DataError(
                     f"{self.folder} has translations by other teachers, of other text or by another search. Replace "
                     "them with --overwrite, or name another --out."
@@ -147,7 +152,7 @@ class Distillation:
             raise UsageError(f"{self.folder} has training data of a teacher. Name another --out.")
 
     def _translate(self, parts: Sequence[Part], total: int) -> None:
-        """Translate the sources of each part from the first one without a translation."""
+        """Translate the sentences of each part from the first one without a translation."""
         translator = self.predictor.line_translator(with_tokens=False)
         done = {part: _keep_complete_pairs(self._paths(part)) for part in parts}
         before = sum(done.values())
@@ -157,17 +162,17 @@ class Distillation:
         with Progress(total, "sentences", self.activity, self.quiet, initial=before) as progress:
             for part, rows in groupby(self._rows(), key=itemgetter(0)):
                 for chunk in chunks(islice(rows, done[part], None), AT_ONCE):
-                    sources = [src for _, src, _ in chunk]
-                    outputs = translator.translate(sources, self.options)
+                    texts = [text for _, text, _ in chunk]
+                    outputs = translator.translate(texts, self.options)
                     pairs = zip(chunk, outputs, strict=True)
-                    targets = [tgt if best.flags else one_line(best.text) for (*_, tgt), best in pairs]
-                    _append(self._paths(part), sources, targets)
+                    translated = [other if best.flags else one_line(best.text) for (*_, other), best in pairs]
+                    _append(self._paths(part), texts, translated)
                     num_flagged += sum(bool(best.flags) for best in outputs)
                     number += len(chunk)
                     progress.update(number)
         if num_flagged:
-            translated = f"{num_flagged:,} of {number - before:,} translations"
-            warn(f"{translated} were flagged and {self.fate_of_flagged}", self.quiet)
+            flagged = f"{num_flagged:,} of {number - before:,} translations"
+            warn(f"{flagged} were flagged and {self.fate_of_flagged}", self.quiet)
 
     def _rows(self) -> Iterator[tuple[Part, str, str]]:
         """The training pairs: each sentence to translate once, with the other one, and none that is held out."""
@@ -185,27 +190,26 @@ class Distillation:
 
 
 class BackTranslation(Distillation):
-    """The translations of the targets of some training data, by a translator of the other direction."""
+    """The translations of the targets of some training data, by a translator for the opposite direction.
+
+    A part in another language than the translator's, or with targets that a model wrote, is left out.
+    """
 
     sides = ("tgt", "src")
-    activity = "translating back"
+    texts, activity = "targets", "translating back"
+
+    def check(self) -> None:
+        """Warn if the targets do not look like what the translator was trained on."""
+        self.predictor.check_input([text for _, text, _ in islice(self._rows(), SAMPLE)], self.quiet)
+
+    def _is_written_by_people(self, part: Part) -> bool:
+        return not part.by_model and (part.files.src_lang, part.files.tgt_lang) == self.teacher.languages
+
+    def _config(self, part: Part) -> PartConfig:
+        return super()._config(part).model_copy(update={"back_translated": True})
 
     def _directed(self, src: str, tgt: str) -> tuple[str, str]:
         return tgt, src
-
-
-def require_opposite(reverse: Any, predictor: Any) -> None:
-    """Raise UsageError unless the predictor `reverse`, given with --reverse, translates in the other direction.
-
-    Languages that a run does not name fit all others.
-    """
-    reverse.require("translate", "--reverse")
-    theirs, ours = reverse.languages[::-1], predictor.languages
-    if any(one and other and one != other for one, other in zip(theirs, ours, strict=True)):
-        raise UsageError(
-            f"--reverse {reverse.folder} translates from {theirs[1]} to {theirs[0]}, and {predictor.folder} from "
-            f"{ours[0]} to {ours[1]}. Give a translator from {ours[1]} to {ours[0]}, or leave out --reverse."
-        )
 
 
 def _append(paths: Sequence[Path], *columns: Sequence[str]) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from heed.core.errors import UsageError
 from heed.core.progress import warn
 from heed.run import RESTORING, Run
-from heed.tasks.translation.distillation import require_opposite
+from heed.tasks.translation.compatibility import in_opposite_direction
 
 
 def require_possible(
@@ -36,7 +36,7 @@ def require_possible(
     if run.blank_model.reads_target_text:
         _require_target_text_alone(run, mono, reverse)
     elif reverse is not None:
-        require_opposite(load(reverse), run.predictor)
+        in_opposite_direction(load(reverse), run.predictor)
 
 
 def _require_target_text_alone(run: Run, mono: Mapping[str, Sequence[Path]], reverse: Path | None) -> None:

@@ -33,11 +33,11 @@ from heed.tasks.embedding import TokenAttention, TokenVectors, encoder_attention
 from heed.tasks.generation import combined_model, require_vocabularies
 from heed.tasks.predictor import ALONE, Combination, Prediction, Predictor, several_texts
 from heed.tasks.translation.calibration import Calibration, calibrate
-from heed.tasks.translation.compatibility import require_direction, warn_about_test_set
+from heed.tasks.translation.compatibility import in_opposite_direction, require_direction, warn_about_test_set
 from heed.tasks.translation.converted import write_settings
 from heed.tasks.translation.corrections import Lesson, split
 from heed.tasks.translation.data import TranslationData
-from heed.tasks.translation.distillation import BACK, BackTranslation, Distillation, require_opposite
+from heed.tasks.translation.distillation import BackTranslation, Distillation
 from heed.tasks.translation.improving import Improvement, Tools, Train
 from heed.tasks.translation.monolingual import source_text
 from heed.tasks.translation.neighbours import open_memory, with_memory
@@ -188,9 +188,11 @@ class TranslationPredictor(Translating, Predictor):
             )
         work = [Distillation(self, data, folder, options, quiet)]
         if reverse is not None:
-            require_opposite(reverse, self)
-            search = plain_search(reverse.decoding)
-            work.append(BackTranslation(reverse, data, folder / BACK, search, quiet, teacher=self))
+            opposite = in_opposite_direction(reverse, self)
+            place, search = folder.with_name(f"{folder.name}-back"), plain_search(opposite.decoding)
+            back = BackTranslation(opposite, data, place, search, quiet, teacher=self)
+            back.check()
+            work.append(back)
         lines = source_text(self, data, text, force) if text else None  # what is wrong with it is found before
         parts = [*data.parts, *(part for each in work for part in each.run(overwrite))]
         if lines is not None:

@@ -7,9 +7,9 @@ Four kinds, each a folder that an interrupted translation continues (`heed.tasks
 - text in the target language, translated back (Sennrich et al. 2016);
 - text in the source language, translated forward: self-training (He et al. 2020).
 
-A pair whose source is synthetic has the tag `bt`, so that a model can tell such sources from what people write (Caswell
-et al. 2019). Where the target is synthetic, the source is the kind of text that the model is used on, so the pair has
-no tag of its own, as in both papers.
+In `heed improve`, a pair whose source is synthetic has the tag `bt`, so that a model can tell such sources from what
+people write (Caswell et al. 2019). Where the target is synthetic, the source is the kind of text that the model is used
+on, so the pair has no tag of its own, as in both papers.
 """
 
 from __future__ import annotations
@@ -218,7 +218,9 @@ def synthetic_part(folder: Path, forward: bool, data: TranslationData, tag: str 
     written = [str((folder / f"{KEPT}.{side}").absolute()) for side in SIDES]
     src, tgt = written if forward else written[::-1]
     src_lang, tgt_lang = data.languages(forward_tag)
-    part = PartConfig(src=src, tgt=tgt, tag=forward_tag if forward else BACK_TRANSLATED, by_model=True)
+    part = PartConfig(
+        src=src, tgt=tgt, tag=forward_tag if forward else BACK_TRANSLATED, by_model=True, back_translated=not forward
+    )
     if (src_lang, tgt_lang) == (data.src_lang, data.tgt_lang):
         return part
     return part.model_copy(update={"src_lang": src_lang, "tgt_lang": tgt_lang})
