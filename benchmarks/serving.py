@@ -232,7 +232,8 @@ def crowd(run: Path, texts: Sequence[str], threads: int, requests: int) -> bool:
     times = " / ".join(f"{seen.percentile(share):.2f}" for share in (0.5, 0.9, 0.99))
     print(
         f"{CROWD} clients, {requests:,} different lines: {shown(seen.statuses)}; {requests / seconds:.0f} lines/s; "
-        f"p50 / p90 / p99 {times} s, including the waits of clients that were refused and tried again; memory {before:.0f} to {after:.0f} MB"
+        f"p50 / p90 / p99 {times} s, including the waits of "
+        f"clients that were refused and tried again; memory {before:.0f} to {after:.0f} MB"
     )
     return set(seen.statuses) <= {"200", "503"} and seen.statuses["200"] == requests
 

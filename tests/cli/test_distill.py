@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -23,7 +24,7 @@ from heed.run import RECIPE, Run
 from heed.tasks.prepare import vocabulary_digests
 from heed.tasks.translation import distillation
 from heed.tasks.translation.compatibility import in_opposite_direction
-from heed.tasks.translation.data import PartConfig
+from heed.tasks.translation.data import PartConfig, TranslationData
 from heed.tasks.translation.distillation import BackTranslation, Distillation
 from heed.tasks.translation.predictor import TranslationPredictor
 
@@ -216,7 +217,7 @@ def test_translations_by_other_teachers_or_another_search_are_refused(
 ) -> None:
     shutil.copytree(student.with_name("student.distilled"), tmp_path / "student.distilled")
     result = distill(translator, tmp_path / "student", "--length-penalty", "0.3")
-    assert (result.code, "by other teachers, of other text or by another search" in result.err) == (65, True)
+    assert (result.code, "by other models, of other text or by another search" in result.err) == (65, True)
     assert not (tmp_path / "student").exists()
 
 
@@ -357,7 +358,9 @@ def test_an_interrupted_back_translation_continues_where_it_was(
     assert [line for *_, lines in calls for line in lines] == text[7:]
 
 
-def test_only_what_people_wrote_is_translated_in_either_direction(translator: Path, tmp_path: Path) -> None:
+def test_only_what_people_wrote_is_translated_in_either_direction(
+    translator: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     teacher: Any = heed.load(with_languages(translator, tmp_path / "teacher", "aa", "bb"))
     reverse: Any = heed.load(with_languages(translator, tmp_path / "reverse", "bb", "aa"))
     files = {"src": teacher.data.resolve(teacher.data.src), "tgt": teacher.data.resolve(teacher.data.tgt)}
@@ -370,6 +373,9 @@ def test_only_what_people_wrote_is_translated_in_either_direction(translator: Pa
     back = BackTranslation(reverse, data, tmp_path / "y", reverse.decoding, quiet=True, teacher=teacher)
     assert [part.number for part in forward.parts] == [0, 1, 3, 4]
     assert [part.number for part in back.parts] == [0, 4], "aa is not what the others were translated from"
+    monkeypatch.setattr(TranslationData, "train_parts", lambda self: forward.parts[1:2])
+    with pytest.raises(UsageError, match="all targets of the training data are in other languages, or a model wrote"):
+        BackTranslation(reverse, data, tmp_path / "y", reverse.decoding, quiet=True, teacher=teacher)
 
 
 @pytest.mark.parametrize(
@@ -403,6 +409,45 @@ def test_languages_are_compared_by_what_they_name(translator: Path, tmp_path: Pa
     teacher: Any = heed.load(with_languages(translator, tmp_path / "teacher", "en", "German"))
     reverse: Any = heed.load(with_languages(translator, tmp_path / "reverse", "deu", "en-US"))
     assert in_opposite_direction(reverse, teacher).folder == reverse.folder
+
+
+def test_a_reverse_translator_of_several_directions_gets_the_tag_for_the_opposite_one(
+    translator: Path, tmp_path: Path
+) -> None:
+    teacher: Any = heed.load(with_languages(translator, tmp_path / "teacher", "en", "pt-BR"))
+    reverse: Any = heed.load(with_languages(translator, tmp_path / "reverse", "en", "pt-BR"))
+    parts = [
+        PartConfig(tag=tag, src_lang=language, tgt_lang="en", src="x", tgt="y")
+        for tag, language in (("pt", "pt-PT"), ("br", "pt-BR"))
+    ]
+    data = reverse.data.model_copy(update={"parts": tuple(parts)})
+
+    def tagged(tag: str) -> Any:
+        return SimpleNamespace(folder=reverse.folder, source_tag=tag, languages=data.languages(tag))
+
+    several = SimpleNamespace(
+        data=data, folder=reverse.folder, require=lambda *_: None,
+        of_validation=lambda: SimpleNamespace(predictor=tagged("")),
+        run=SimpleNamespace(with_tag=lambda tag: SimpleNamespace(predictor=tagged(tag))),
+    )  # fmt: skip
+    assert in_opposite_direction(several, teacher).source_tag == "br", "not the first of the same language"
+    teacher = SimpleNamespace(folder=tmp_path, source_tag="", languages=("en", "pt"))
+    assert in_opposite_direction(several, teacher).source_tag == "pt"
+
+
+def test_a_folder_that_cannot_be_used_is_found_before_anything_is_translated(
+    translator: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = watched(monkeypatch)
+    reverse = with_languages(translator, tmp_path / "reverse", "bb", "aa")
+    (tmp_path / "student.distilled-back").mkdir()
+    (tmp_path / "student.distilled-back/notes").touch()
+    result = distill(translator, tmp_path / "student", "--reverse", reverse)
+    assert (result.code, "student.distilled-back is not empty" in result.err) == (2, True), result.err
+    inside = with_languages(translator, tmp_path / "student.distilled-back/run", "bb", "aa")
+    result = distill(translator, tmp_path / "student", "--reverse", inside)
+    assert (result.code, "the folder of the translations: move it elsewhere" in result.err) == (2, True), result.err
+    assert not calls and not (tmp_path / "student.distilled").exists()
 
 
 def test_the_teachers_also_translate_other_text(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -56,7 +57,7 @@ def distill(
     training: TrainingFlags,
     overwrite: Annotated[
         bool,
-        typer.Option("--overwrite", help="Replace the run in --out, and translations by other teachers or settings."),
+        typer.Option("--overwrite", help="Replace the run in --out, and translations by other models or settings."),
     ] = False,
     force: ForceText = False,
     threads: Threads = 0,
@@ -68,8 +69,8 @@ def distill(
     The teachers translate the sources of the first one's training data into the folder OUT.distilled; after an
     interruption, the same command continues. The student learns from these translations and from the original pairs
     (sequence-level distillation, Kim & Rush 2016). With --reverse it also learns from the training targets and their
-    translations back into the source language, with --mono-src from the teachers' translations of other text. It has
-    the first teacher's vocabulary and recipe, of which any key can be changed: --model.num_decoder_layers=1. With
+    translations back into the source language; with --mono-src, also from the teachers' translations of other text. It
+    has the first teacher's vocabulary and recipe, of which any key can be changed: --model.num_decoder_layers=1. With
     another --model.kind, heed chooses the settings of the student, and if the teacher is phrase-based, the vocabulary
     too.
 
@@ -169,15 +170,17 @@ def _translated(
     out = options.out if options.out.name.strip(".") else options.out.resolve()  # "." and ".." are not names
     folder = out.with_name(f"{out.name}.distilled")
     named = [("--mono-src", path) for path in text] + ([("--reverse", reverse)] if reverse else [])
-    for flag, path in named:
-        if path.resolve().is_relative_to(folder.resolve()):
-            raise UsageError(f"{flag} {path} is in {folder}, the folder of the translations: move it elsewhere.")
+    places = [folder, folder.with_name(f"{folder.name}-back")] if reverse else [folder]
+    for (flag, path), place in product(named, places):
+        if path.resolve().is_relative_to(place.resolve()):
+            raise UsageError(f"{flag} {path} is in {place}, the folder of the translations: move it elsewhere.")
     try:
         parts = predictor.distill(
             plan.recipe.data, folder, beam, options.quiet, options.overwrite, text, options.force, opposite
         )
     except (KeyboardInterrupt, SystemExit):
-        message(f"interrupted: the same command continues with the translations in {folder}", options.quiet)
+        where = " and ".join(map(str, places))
+        message(f"interrupted: the same command continues with the translations in {where}", options.quiet)
         raise
     return recipe, {**keys, **parts}, options
 

@@ -73,23 +73,18 @@ def require_direction(run: TranslationRun, test: HeldOut) -> None:
 
 
 def in_opposite_direction(reverse: Any, predictor: Any) -> Any:
-    """The translator `reverse`, with the tag for the opposite direction of `predictor` if it needs one.
+    """The translator `reverse`, with the tag for the opposite direction of `predictor` if it has several.
 
-    Languages that a run does not name fit all others. Raises UsageError for a run that does not translate, or not in
-    this direction.
+    Raises UsageError for a run that does not translate, or not in this direction.
     """
     reverse.require("translate", "--reverse")
     wanted = predictor.languages[::-1]
-    of_validation = reverse.of_validation()
-    runs = [of_validation, *(reverse.run.with_tag(tag) for tag in reverse.data.tags if tag != of_validation.tag)]
-    fitting = next((run for run in runs if _fit(run.predictor.languages, wanted)), None)
-    theirs, ours = of_validation.predictor.languages, predictor.languages
-    if fitting is None:
-        raise UsageError(
-            f"--reverse {reverse.folder} translates from {_named(theirs)}, and {predictor.folder} from {_named(ours)}. "
-            f"Give a translator from {_named(wanted)}, or leave out --reverse."
-        )
-    found = fitting.predictor
+    first = reverse.of_validation()
+    runs = [first, *(reverse.run.with_tag(tag) for tag in reverse.data.tags if tag != reverse.data.tag_of_validation)]
+    same = [run for run in runs if run.predictor.languages == wanted]
+    fitting = [run for run in runs if fit(run.predictor.languages, wanted)]
+    found = [*same, *fitting, first][0].predictor
+    require_opposite(found, predictor)
     if found.folder.resolve() == predictor.folder.resolve() and found.source_tag == predictor.source_tag:
         raise UsageError(
             f"--reverse names the translator itself, {reverse.folder}. Give one for the opposite direction."
@@ -97,8 +92,18 @@ def in_opposite_direction(reverse: Any, predictor: Any) -> Any:
     return found
 
 
-def _fit(languages: tuple[str, str], others: tuple[str, str]) -> bool:
-    """Whether languages are the same as others, or not named."""
+def require_opposite(reverse: Any, predictor: Any) -> None:
+    """Raise UsageError unless the translator `reverse` has the languages of `predictor`, exchanged."""
+    theirs, ours = reverse.languages, predictor.languages
+    if not fit(theirs, ours[::-1]):
+        raise UsageError(
+            f"--reverse {reverse.folder} translates from {_named(theirs)}, and {predictor.folder} from {_named(ours)}. "
+            f"Give a translator from {_named(ours[::-1])}, or leave out --reverse."
+        )
+
+
+def fit(languages: tuple[str, str], others: tuple[str, str]) -> bool:
+    """Whether languages are the same as others; those that are not named fit all."""
     return all(
         not (one and other) or (code_of(one) or one) == (code_of(other) or other)
         for one, other in zip(languages, others, strict=True)

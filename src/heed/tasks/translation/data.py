@@ -45,7 +45,7 @@ class PartConfig(Config):
     by_model: bool = False
     """A side was written by a model: `heed improve` does not translate these pairs again."""
     back_translated: bool = False
-    """This side is the source: `heed distill` does not translate it."""
+    """A model wrote the source: `heed distill` does not translate it."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Part:
     by_model: bool = False
     """Whether a model wrote a side of its pairs."""
     back_translated: bool = False
-    """Whether this side is the source."""
+    """Whether a model wrote the sources."""
 
     @property
     def label(self) -> str:

@@ -16,6 +16,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from functools import cached_property
 from itertools import chain, groupby, islice
 from operator import itemgetter
 from pathlib import Path
@@ -28,6 +29,7 @@ from heed.data.validation import read_valid
 from heed.decoding.options import SearchOptions
 from heed.run import WEIGHTS
 from heed.tasks.prepare import chunks
+from heed.tasks.translation.compatibility import fit
 from heed.tasks.translation.data import Part, PartConfig, TranslationData, listed
 from heed.tasks.translation.prepare import filtered_pairs
 from heed.text.hashing import HashSet, hash_text
@@ -57,7 +59,7 @@ class Distillation:
     ) -> None:  # fmt: skip
         """`teacher`: the translator of the pairs, if `predictor` translates in the opposite direction.
 
-        Raises UsageError if no part of the data has the teacher's tag and sentences that people wrote.
+        Raises UsageError if no part of the data has the teacher's tag and sentences that are translated.
         """
         self.predictor = predictor
         self.teacher = teacher or predictor
@@ -66,29 +68,37 @@ class Distillation:
         self.options = options
         self.quiet = quiet
         tag = self.teacher.source_tag
-        self.parts = [part for part in data.train_parts() if part.tag == tag and self._is_written_by_people(part)]
+        tagged = [part for part in data.train_parts() if part.tag == tag]
+        if not tagged:
+            tags = listed(data.tags) or "none"
+            raise UsageError(f"no part of the training data has the tag {tag!r} (its tags: {tags}).")
+        self.parts = [part for part in tagged if self._is_translated(part)]
         if not self.parts:
-            raise UsageError(
-                f"no part of the training data has the tag {tag!r} (its tags: {listed(data.tags) or 'none'})."
-            )
+            raise UsageError(f"all {self.texts} of the training data are in other languages, or a model wrote them.")
 
-    def _is_written_by_people(self, part: Part) -> bool:
-        """Whether the part has sentences to translate; translations of translations teach nothing."""
+    def _is_translated(self, part: Part) -> bool:
+        """Whether people wrote the part's sentences; translations of translations would teach nothing."""
         return not part.back_translated
 
-    def run(self, overwrite: bool = False) -> list[PartConfig]:
-        """Translate what is not translated yet, and return the further parts of the student's data.
-
-        `overwrite`: replace the translations by other teachers, of other text or by another search, for which
-        DataError is raised otherwise.
-        """
-        sizes, description = self._examine()
-        parts = [part for part in self.parts if sizes[part]]
-        if not parts:
+    def check(self, overwrite: bool = False) -> None:
+        """Raise HeedError if there is nothing to translate, or if the folder cannot be used."""
+        if not any(self._examined[0].values()):
             raise DataError(
                 "there is nothing to translate: data.filter and the held-out sentences leave no pair of the training "
                 "data."
             )
+        if self.folder.is_dir():
+            self._continues(overwrite)
+
+    def run(self, overwrite: bool = False) -> list[PartConfig]:
+        """Translate what is not translated yet, and return the further parts of the student's data.
+
+        `overwrite`: replace the translations by other models, of other text or by another search, for which DataError
+        is raised otherwise.
+        """
+        self.check(overwrite)
+        sizes, description = self._examined
+        parts = [part for part in self.parts if sizes[part]]
         with storage_errors("write the translations", path=self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
             with sole_writer(self.folder, "translating into"):
@@ -106,7 +116,8 @@ class Distillation:
         files = {side: str(path.absolute()) for side, path in zip(self.sides, self._paths(part), strict=True)}
         return own.model_copy(update={"pairs": "", **files, "by_model": True})
 
-    def _examine(self) -> tuple[Counter[Part], bytes]:
+    @cached_property
+    def _examined(self) -> tuple[Counter[Part], bytes]:
         """The number of sentences in each part, and a description of all that the translations depend on."""
         sizes, digest = Counter[Part](), hashlib.sha256()
         for part, src, tgt in watched(self._rows(), f"reading the {self.texts}", "sentences", self.quiet):
@@ -127,27 +138,37 @@ class Distillation:
     def _begin(self, description: bytes, overwrite: bool) -> None:
         """Write what the translations depend on, unless translations that depend on the same are in the folder."""
         path = self.folder / DESCRIPTION
+        if self._continues(overwrite):
+            return
         if path.exists():
-            if path.read_bytes() == description:
-                return
-            if not overwrite and any(file.stat().st_size for file in self.folder.glob(f"*.{self.sides[1]}")):
-                raise DataError(
-                    f"{self.folder} has translations by other teachers, of other text or by another search. Replace "
-                    "them with --overwrite, or name another --out."
-                )
-            self._require_not_read()
             empty_folder(self.folder, last=DESCRIPTION)
-        elif not all(map(is_debris, self.folder.iterdir())):
-            raise UsageError(
-                f"{self.folder} is not empty and has no translations for a student, so nothing was written. Name "
-                "another --out."
-            )
         with atomic_write(path) as file:
             file.write(description)
 
+    def _continues(self, overwrite: bool) -> bool:
+        """Whether the folder has translations that depend on the same. Raises HeedError if it must not be emptied."""
+        path = self.folder / DESCRIPTION
+        if not path.exists():
+            if not all(map(is_debris, self.folder.iterdir())):
+                raise UsageError(
+                    f"{self.folder} is not empty and has no translations for a student, so nothing was written. Name "
+                    "another --out."
+                )
+            return False
+        if path.read_bytes() == self._examined[1]:
+            return True
+        if not overwrite and any(file.stat().st_size for file in self.folder.glob(f"*.{self.sides[1]}")):
+            raise DataError(
+                f"{self.folder} has translations by other models, of other text or by another search. Replace them "
+                "with --overwrite, or name another --out."
+            )
+        self._require_not_read()
+        return False
+
     def _require_not_read(self) -> None:
         """Raise UsageError if the folder has files that the student or a teacher is trained on."""
-        tables = [self.data, *(run.recipe.data for run in self._teachers)]
+        runs = {*self._teachers, self.teacher.run, *self.teacher.combined.others}
+        tables = [self.data, *(run.recipe.data for run in runs)]
         if any(data.reads_from(self.folder) for data in tables):
             raise UsageError(f"{self.folder} has training data of a teacher. Name another --out.")
 
@@ -198,12 +219,13 @@ class BackTranslation(Distillation):
     sides = ("tgt", "src")
     texts, activity = "targets", "translating back"
 
-    def check(self) -> None:
+    def warn_about_text(self) -> None:
         """Warn if the targets do not look like what the translator was trained on."""
         self.predictor.check_input([text for _, text, _ in islice(self._rows(), SAMPLE)], self.quiet)
 
-    def _is_written_by_people(self, part: Part) -> bool:
-        return not part.by_model and (part.files.src_lang, part.files.tgt_lang) == self.teacher.languages
+    def _is_translated(self, part: Part) -> bool:
+        languages = self.data.languages(self.teacher.source_tag)
+        return not part.by_model and fit((part.files.src_lang, part.files.tgt_lang), languages)
 
     def _config(self, part: Part) -> PartConfig:
         return super()._config(part).model_copy(update={"back_translated": True})

@@ -9,7 +9,7 @@ from typing import Any
 from heed.core.errors import UsageError
 from heed.core.progress import warn
 from heed.run import RESTORING, Run
-from heed.tasks.translation.compatibility import in_opposite_direction
+from heed.tasks.translation.compatibility import require_opposite
 
 
 def require_possible(
@@ -36,7 +36,9 @@ def require_possible(
     if run.blank_model.reads_target_text:
         _require_target_text_alone(run, mono, reverse)
     elif reverse is not None:
-        in_opposite_direction(load(reverse), run.predictor)
+        predictor = load(reverse)
+        predictor.require("translate", "--reverse")
+        require_opposite(predictor.of_validation().predictor, run.predictor.of_validation().predictor)
 
 
 def _require_target_text_alone(run: Run, mono: Mapping[str, Sequence[Path]], reverse: Path | None) -> None:

@@ -320,7 +320,10 @@ class Improvement:
         keys |= self._limit(self.record.plan.reverse)
         if old is not None:
             mirrored = [
-                part.model_copy(update={"src": part.tgt, "tgt": part.src, "tag": BACK_TRANSLATED}) for part in forward
+                part.model_copy(
+                    update={"src": part.tgt, "tgt": part.src, "tag": BACK_TRANSLATED, "back_translated": True}
+                )
+                for part in forward
             ]
             keys |= with_synthetic(exchanged, mirrored, self.texts.num_lines("pairs", "src"))
             if Run(old).blank_model.count_based:

@@ -191,8 +191,10 @@ class TranslationPredictor(Translating, Predictor):
             opposite = in_opposite_direction(reverse, self)
             place, search = folder.with_name(f"{folder.name}-back"), plain_search(opposite.decoding)
             back = BackTranslation(opposite, data, place, search, quiet, teacher=self)
-            back.check()
+            back.warn_about_text()
             work.append(back)
+        for each in work:
+            each.check(overwrite)
         lines = source_text(self, data, text, force) if text else None  # what is wrong with it is found before
         parts = [*data.parts, *(part for each in work for part in each.run(overwrite))]
         if lines is not None:
