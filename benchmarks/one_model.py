@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from variants import value_of
+from variants import split_keys
 
 import heed
 from heed.nn.device import set_threads
@@ -82,11 +82,8 @@ def main() -> None:
     parser.add_argument("--updates", type=int, required=True)
     parser.add_argument("--weight", type=float, default=0.7, help="of the teachers in the loss of a token")
     parser.add_argument("--part", default="", metavar="src=F,tgt=F", help="more training data")
-    words = sys.argv[1:]
-    end = words.index("--") if "--" in words else len(words)
-    given = parser.parse_args(words[:end])
-    changes = [word.removeprefix("--").partition("=") for word in words[end + 1 :]]
-    keys: dict[str, Any] = {name: value_of(value) for name, _, value in changes}
+    words, keys = split_keys(sys.argv[1:])
+    given = parser.parse_args(words)
     keys |= {"training.max_steps": given.updates, "training.max_minutes": 0, "training.patience": 0}
     first = given.runs[0]
     if given.part:

@@ -17,7 +17,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from variants import value_of
+from variants import split_keys
 
 import heed
 from heed.core.config import flattened
@@ -44,10 +44,8 @@ def main() -> None:
     parser.add_argument("--init", type=Path, metavar="RUN")
     parser.add_argument("--updates", type=int, required=True)
     parser.add_argument("--out", type=Path, required=True)
-    words = sys.argv[1:]
-    end = words.index("--") if "--" in words else len(words)
-    given = parser.parse_args(words[:end])
-    changes = [word.removeprefix("--").partition("=") for word in words[end + 1 :]]
+    words, own = split_keys(sys.argv[1:])
+    given = parser.parse_args(words)
     set_threads(1)
     run, folder = Run(given.forward), given.out.with_name(f"{given.out.name}.texts")
     texts = Texts(folder, run.recipe.data)
@@ -69,7 +67,7 @@ def main() -> None:
         "task": "translation", "model.kind": "transformer", **data,
         **with_synthetic(run.recipe.data, parts, texts.num_lines("pairs", "src")),
         "training.max_steps": given.updates, "training.max_minutes": 0, "training.patience": 0,
-        **{name: value_of(value) for name, _, value in changes},
+        **own,
     }  # fmt: skip
     heed.train(keys, given.out, init=given.init, new_vocabulary=given.init is not None, device="cpu", overwrite=True)
 

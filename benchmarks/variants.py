@@ -270,6 +270,13 @@ def value_of(text: str) -> object:
         return text
 
 
+def split_keys(words: list[str]) -> tuple[list[str], dict[str, Any]]:
+    """Arguments before `--`, and the recipe keys after it."""
+    end = words.index("--") if "--" in words else len(words)
+    changes = [word.removeprefix("--").partition("=") for word in words[end + 1 :]]
+    return words[:end], {name: value_of(value) for name, _, value in changes}
+
+
 def main() -> None:
     """Train and compare."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)

@@ -142,10 +142,13 @@ def test_a_student_of_the_same_shape_starts_with_the_weights_of_its_teacher(
     learned = learning(monkeypatch)
     teacher = Run(translator)
     assert teacher.recipe.data.holds_out
+    data = teacher.recipe.data
+    copied = shutil.copy(data.resolve(data.src), tmp_path / "other.aa")
     for name, key, begins in (
         ("alike", "--model.dropout=0.3", True),
         ("wider", "--model.d_ff=48", False),
         ("judged-by-other-lines", "--data.hold_out=31", False),
+        ("of-other-pairs", f"--data.src={copied}", False),
     ):
         result = call("distill", translator, "--out", tmp_path / name, key, *KEYS[2:-1])
         assert (result.code, "hardly be usable" in result.err) == (0, not begins), result.err

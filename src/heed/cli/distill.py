@@ -170,13 +170,21 @@ def _translated(
     out = options.out if options.out.name.strip(".") else options.out.resolve()  # "." and ".." are not names
     folder = out.with_name(f"{out.name}.distilled")
     named = [("--mono-src", path) for path in text] + ([("--reverse", reverse)] if reverse else [])
-    places = [folder, folder.with_name(f"{folder.name}-back")] if reverse else [folder]
+    back = folder.with_name(f"{folder.name}-back")
+    places = [folder, back] if reverse else [folder]
     for (flag, path), place in product(named, places):
         if path.resolve().is_relative_to(place.resolve()):
             raise UsageError(f"{flag} {path} is in {place}, the folder of the translations: move it elsewhere.")
     try:
         parts = predictor.distill(
-            plan.recipe.data, folder, beam, options.quiet, options.overwrite, text, options.force, opposite
+            plan.recipe.data,
+            folder,
+            beam,
+            options.quiet,
+            options.overwrite,
+            text,
+            options.force,
+            (opposite, back) if opposite else None,
         )
     except (KeyboardInterrupt, SystemExit):
         where = " and ".join(map(str, places))
@@ -186,7 +194,8 @@ def _translated(
 
 
 def _begins_with_teacher(recipe: Recipe, teacher: Run) -> bool:
-    """Whether a student begins with the weights of its first teacher: if it can, and both hold out the same lines.
+    """Whether a student begins with the weights of its first teacher: if it can, and was not trained on lines that the
+    student holds out.
 
     Weights of other programs, whose training data is not known, have rates for fine-tuning.
     """
@@ -194,8 +203,13 @@ def _begins_with_teacher(recipe: Recipe, teacher: Run) -> bool:
 
     if teacher.blank_model.count_based or not teacher.corpus.get("num_rows") or not is_like(teacher, recipe):
         return False
-    own, theirs = ((each.seed, each.data.hold_out, each.data.max_valid) for each in (recipe, teacher.recipe))
-    return not recipe.data.holds_out or own == theirs
+    return not recipe.data.holds_out or _held_out(recipe) == _held_out(teacher.recipe)
+
+
+def _held_out(recipe: Recipe) -> tuple[object, ...]:
+    """What the lines that are held out of the training data depend on."""
+    data: Any = recipe.data
+    return recipe.seed, data.holds_out, data.num_held_out, data.src, data.tgt, data.pairs
 
 
 def recipe_like(

@@ -370,12 +370,12 @@ class Predictor:
 
     def distill(
         self, data: Any, folder: Path, options: SearchOptions, quiet: bool = False, overwrite: bool = False,
-        text: Sequence[Path] = (), force: bool = False, reverse: Any = None,
+        text: Sequence[Path] = (), force: bool = False, reverse: tuple[Any, Path] | None = None,
     ) -> Mapping[str, object]:  # fmt: skip
         """Translate the sources of a `[data]` table into a folder, and return the keys that add them to a recipe.
 
         `overwrite`: replace other translations; `text`: files of more sources, of any language with `force`; `reverse`:
-        a predictor of the other direction, which translates the targets back.
+        a predictor of the opposite direction, which translates the targets back, and the folder for that.
         """
         raise self._cannot("distill")
 

@@ -85,20 +85,20 @@ def in_opposite_direction(reverse: Any, predictor: Any) -> Any:
     fitting = [run for run in runs if fit(run.predictor.languages, wanted)]
     found = [*same, *fitting, first][0].predictor
     require_opposite(found, predictor)
-    if found.folder.resolve() == predictor.folder.resolve() and found.source_tag == predictor.source_tag:
-        raise UsageError(
-            f"--reverse names the translator itself, {reverse.folder}. Give one for the opposite direction."
-        )
     return found
 
 
 def require_opposite(reverse: Any, predictor: Any) -> None:
-    """Raise UsageError unless the translator `reverse` has the languages of `predictor`, exchanged."""
+    """Raise UsageError unless `reverse` is another translator than `predictor`, with its languages exchanged."""
     theirs, ours = reverse.languages, predictor.languages
     if not fit(theirs, ours[::-1]):
         raise UsageError(
             f"--reverse {reverse.folder} translates from {_named(theirs)}, and {predictor.folder} from {_named(ours)}. "
             f"Give a translator from {_named(ours[::-1])}, or leave out --reverse."
+        )
+    if reverse.folder.resolve() == predictor.folder.resolve() and reverse.source_tag == predictor.source_tag:
+        raise UsageError(
+            f"--reverse names the translator itself, {reverse.folder}. Give one for the opposite direction."
         )
 
 

@@ -82,11 +82,7 @@ class Distillation:
 
     def check(self, overwrite: bool = False) -> None:
         """Raise HeedError if there is nothing to translate, or if the folder cannot be used."""
-        if not any(self._examined[0].values()):
-            raise DataError(
-                "there is nothing to translate: data.filter and the held-out sentences leave no pair of the training "
-                "data."
-            )
+        self._require_sentences()
         if self.folder.is_dir():
             self._continues(overwrite)
 
@@ -96,7 +92,7 @@ class Distillation:
         `overwrite`: replace the translations by other models, of other text or by another search, for which DataError
         is raised otherwise.
         """
-        self.check(overwrite)
+        self._require_sentences()
         sizes, description = self._examined
         parts = [part for part in self.parts if sizes[part]]
         with storage_errors("write the translations", path=self.folder):
@@ -105,6 +101,13 @@ class Distillation:
                 self._begin(description, overwrite)
                 self._translate(parts, sizes.total())
         return [self._config(part) for part in parts]
+
+    def _require_sentences(self) -> None:
+        if not any(self._examined[0].values()):
+            raise DataError(
+                "there is nothing to translate: data.filter and the held-out sentences leave no pair of the training "
+                "data."
+            )
 
     def _paths(self, part: Part) -> tuple[Path, Path]:
         """The files of a part's sentences and of their translations."""

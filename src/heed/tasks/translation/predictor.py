@@ -179,7 +179,7 @@ class TranslationPredictor(Translating, Predictor):
 
     def distill(
         self, data: TranslationData, folder: Path, options: SearchOptions, quiet: bool = False, overwrite: bool = False,
-        text: Sequence[Path] = (), force: bool = False, reverse: Any = None,
+        text: Sequence[Path] = (), force: bool = False, reverse: tuple[Any, Path] | None = None,
     ) -> Mapping[str, object]:  # fmt: skip
         if data.share < 1:
             raise UsageError(
@@ -188,9 +188,9 @@ class TranslationPredictor(Translating, Predictor):
             )
         work = [Distillation(self, data, folder, options, quiet)]
         if reverse is not None:
-            opposite = in_opposite_direction(reverse, self)
-            place, search = folder.with_name(f"{folder.name}-back"), plain_search(opposite.decoding)
-            back = BackTranslation(opposite, data, place, search, quiet, teacher=self)
+            opposite = in_opposite_direction(reverse[0], self)
+            search = plain_search(opposite.decoding)
+            back = BackTranslation(opposite, data, reverse[1], search, quiet, teacher=self)
             back.warn_about_text()
             work.append(back)
         for each in work:
