@@ -425,3 +425,15 @@ def test_the_most_similar_corpora_are_named_and_none_for_one_that_is_unlike_all(
     assert "Swahili: 12.4 with a Transformer, 20.3 by phrases" in news
     assert "captions" in captions
     assert not TranslationTask.similar_corpora(1, 1.0)
+
+
+def test_few_pairs_by_phrases_have_two_aligners() -> None:
+    for num_rows, aligner in ((10_000, "hmm"), (10_001, "none")):
+        assert (
+            recipe(choose(num_rows, model__kind="phrase_based"), model__kind="phrase_based").model.second_aligner
+            == aligner
+        )
+    given = {"model__kind": "phrase_based", "model__second_aligner": "none"}
+    assert "model.second_aligner" not in choose(5_000, **given).values
+    assert "model.second_aligner" not in choose(5_000, model__kind="phrase_based", model__aligner="hmm").values
+    assert "model.second_aligner" not in choose(5_000, model__kind="rule_based").values

@@ -19,7 +19,8 @@ class PhraseBasedConfig(PhraseSettings, ModelConfig):
     """Kind of model: the key in `MODELS`."""
 
     def summary(self) -> str:
-        phrases = f"phrases of up to {self.max_phrase} words from the links of the {self.aligner} aligner"
+        aligners = " and ".join(self.aligners) + (" aligners" if len(self.aligners) > 1 else " aligner")
+        phrases = f"phrases of up to {self.max_phrase} words from the links of the {aligners}"
         return f"a phrase-based translator: {phrases}, a {self.lm_order}-gram model"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from heed.core.config import Config, KeyOf
 from heed.statistical.alignment import ALIGNERS
@@ -17,6 +17,8 @@ class PhraseSettings(Config):
 
     aligner: Annotated[str, KeyOf(ALIGNERS)] = "diagonal"
     """Word aligner whose links the phrases come from; both directions are combined by grow-diag-final-and."""
+    second_aligner: Annotated[str, KeyOf({"none": None, **ALIGNERS})] = "none"
+    """A second aligner; the phrases from its links are counted too."""
     max_phrase: int = Field(default=MOST_LINKED, ge=1, le=MOST_LINKED)
     """Words of the longest phrase, on either side."""
     lm_order: int = Field(default=5, ge=1, le=20)
@@ -33,6 +35,19 @@ class PhraseSettings(Config):
     """Rounds of n-best lists on the validation data, by which the weights are tuned for BLEU (0: not tuned)."""
     tuning_width: int = Field(default=30, ge=1, le=10_000)
     """Hypotheses of a stack while the weights are tuned."""
+
+    @model_validator(mode="after")
+    def _check_aligners(self) -> PhraseSettings:
+        if self.second_aligner == self.aligner:
+            raise ValueError(
+                f'model.aligner and model.second_aligner are both "{self.aligner}": choose two different ones'
+            )
+        return self
+
+    @property
+    def aligners(self) -> list[str]:
+        """The names of the word aligners."""
+        return [name for name in (self.aligner, self.second_aligner) if name != "none"]
 
     @property
     def limits(self) -> Limits:

@@ -40,12 +40,12 @@ def estimate_translator(bitext: Bitext, settings: PhraseSettings) -> PhraseTrans
     if settings.truecase:
         sides = (side for pair in bitext.pairs for side in pair)
         case = SentenceCase.of(bitext.tokenizer, [*sides, *chain.from_iterable(bitext.texts)])
-    aligned = AlignedBitext.of(bitext, case, settings.aligner, _SMOOTHING)
-    pairs = zip(aligned.sources, aligned.targets, strict=True)
-    linked = LinkedText.of(pairs, aligned.links, settings.max_phrase)
+    aligned = [AlignedBitext.of(bitext, case, name, _SMOOTHING) for name in settings.aligners]
+    pairs = chain.from_iterable(zip(each.sources, each.targets, strict=True) for each in aligned)
+    linked = LinkedText.of(pairs, chain.from_iterable(each.links for each in aligned), settings.max_phrase)
     table = score_phrases(linked, num_words)
     bitext.report(f"{len(table):,} phrase pairs of {len(linked.spans):,} occurrences")
-    language = language_model(aligned.targets, settings.lm_order, num_words)
+    language = language_model(aligned[0].targets, settings.lm_order, num_words)
     if bitext.texts:
         language = with_texts(language, bitext, case)
     untuned = PhraseTranslator(table, language, case, beginning_weights(), settings.options_per_phrase, settings.limits)
