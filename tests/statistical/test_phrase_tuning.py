@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import combinations, pairwise
+from typing import cast
 
 import numpy as np
 import pytest
@@ -12,10 +13,13 @@ import sacrebleu
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from heed.statistical.phrases import tuning
 from heed.statistical.phrases.bleu import NUM_STATISTICS, bleu, statistics
+from heed.statistical.phrases.candidates import Candidates
 from heed.statistical.phrases.derivations import PhraseApplication, PhraseDerivation
+from heed.statistical.phrases.expected_bleu import Objective, log_bleu, maximise
 from heed.statistical.phrases.features import FEATURES, UNKNOWN, beginning_weights
-from heed.statistical.phrases.line_search import Candidates, ascend, best_step
+from heed.statistical.phrases.line_search import ascend, best_step
 from heed.statistical.phrases.tuning import tune
 from heed.statistical.predictor import Floats
 
@@ -90,6 +94,86 @@ def derivation(target: list[int], **features: float) -> PhraseDerivation:
     return PhraseDerivation(tuple(target), 0.0, (PhraseApplication(0, 1, tuple(target), 0, values),))
 
 
+@settings(max_examples=50, deadline=None)
+@given(st.integers(0, 100_000))
+def test_the_slope_of_the_bleu_of_expected_counts_is_that_of_finite_differences(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    candidates, near = random_candidates(rng), rng.normal(size=3)
+    objective = Objective(candidates, near, np.array([True, True, False]), 0.1)
+    at = objective.begin + rng.normal(size=len(objective.begin)) / 2
+    value, slope = objective(at)
+    for place in range(len(at)):
+        moved = np.eye(len(at))[place] * 1e-6
+        assert slope[place] == pytest.approx((objective(at + moved)[0] - objective(at - moved)[0]) / 2e-6, abs=1e-4)
+    assert objective.weights(objective.begin) == pytest.approx(near)
+    assert objective.weights(at)[2] == near[2]
+    assert value <= 0
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.integers(0, 100_000))
+def test_with_large_weights_it_is_the_bleu_of_the_best_candidates(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    candidates, weights = random_candidates(rng, 8), rng.normal(size=3)
+    features = candidates.features + rng.uniform(0, 0.1, candidates.features.shape)  # without ties
+    candidates = Candidates(features, candidates.statistics, candidates.exists)
+    objective = Objective(candidates, 1e6 * weights, np.ones(3, dtype=np.bool_), 0.0)
+    if expected := candidates.bleu(weights):
+        assert 100 * np.exp(objective(objective.begin)[0]) == pytest.approx(expected)
+
+
+def test_expected_counts_have_the_bleu_of_counts() -> None:
+    counts = np.array([5, 3, 2, 1, 8, 7, 6, 5, 10])
+    for length in (10, 8, 4):
+        counts[-1] = length
+        assert 100 * np.exp(log_bleu(counts.astype(float))[0]) == pytest.approx(float(bleu(counts)))
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.integers(0, 100_000))
+def test_the_objective_is_that_of_its_definition(seed: int) -> None:
+    """By the formulas, sentence by sentence, with a kept weight whose feature differs."""
+    rng = np.random.default_rng(seed)
+    candidates, near = random_candidates(rng), rng.normal(size=3)
+    objective = Objective(candidates, near, np.array([True, True, False]), 0.0)
+    weights = objective.weights(objective.begin * 1.5)
+    expected = np.zeros(NUM_STATISTICS)
+    for row in range(len(candidates.exists)):
+        scores = np.exp(candidates.features[row][candidates.exists[row]] @ weights)
+        expected += (scores / scores.sum()) @ candidates.statistics[row][candidates.exists[row]]
+    assert objective(objective.begin * 1.5)[0] == pytest.approx(log_bleu(expected)[0])
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.integers(0, 100_000))
+def test_the_ascent_ends_where_the_slope_is_small(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    candidates, near, is_free = random_candidates(rng, 8), rng.normal(size=3), np.ones(3, dtype=np.bool_)
+    scale = Objective(candidates, np.ones(3), is_free, 0.0).begin
+    objective = Objective(candidates, near, is_free, 0.1)
+    _, slope = objective(maximise(candidates, near, is_free, 0.1)[scale > 0] * scale[scale > 0])
+    assert np.abs(slope).max(initial=0) < 1e-2
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.integers(0, 100_000))
+def test_the_ascent_gains_and_a_penalty_keeps_the_weights_near(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    candidates, near, is_free = random_candidates(rng, 8), rng.normal(size=3), np.array([True, False, True])
+    plain = Objective(candidates, near, is_free, 0.0)
+    scale = Objective(candidates, np.ones(3), is_free, 0.0).begin
+    values, distances = [], []
+    for penalty in (0.01, 1.0, 100.0):
+        found = maximise(candidates, near, is_free, penalty)
+        assert found[1] == near[1]
+        at = found[is_free] * scale
+        values.append(plain(at)[0])
+        distances.append(float(np.sum((at - plain.begin) ** 2)))
+        assert values[-1] - penalty * distances[-1] >= plain(plain.begin)[0] - 1e-9
+    assert values == sorted(values, reverse=True)
+    assert distances == sorted(distances, reverse=True)
+
+
 def test_tuning_finds_the_weights_that_choose_the_references() -> None:
     reference = [1, 2, 3, 4, 5]
     good = derivation(reference, words=5.0, distortion=-4.0)
@@ -103,7 +187,13 @@ def test_tuning_finds_the_weights_that_choose_the_references() -> None:
     begin[FEATURES.index("words")] = -1.0
     assert translate(begin)[0][0] is bad
     tuned = tune(
-        translate, [[(word,) for word in reference]], lambda ids: [(id,) for id in ids], begin, 3, 1, lambda _: None
+        translate,
+        [[(word,) for word in reference]],
+        lambda ids: [(id,) for id in ids],
+        begin,
+        3,
+        1,
+        lambda _: None,
     )
     assert translate(tuned)[0][0] is good
     assert tuned[UNKNOWN] == begin[UNKNOWN]
@@ -137,5 +227,61 @@ def test_tuning_keeps_no_derivations_of_earlier_sentences() -> None:
             del best
 
     references = [[(number,)] for number in range(4)]
-    tune(translate, references, lambda ids: [(id,) for id in ids], beginning_weights(), 1, 1, lambda _: None)
+    tune(
+        translate,
+        references,
+        lambda ids: [(id,) for id in ids],
+        beginning_weights(),
+        1,
+        1,
+        lambda _: None,
+    )
     assert len(kept) == 4 * 2
+
+
+def test_the_first_step_is_careful_and_those_after_worse_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Line searches follow better rounds and those that find no new candidates, after which the tuning ends."""
+    calls: list[str] = []
+    kept = {"maximise": tuning.maximise, "improve": tuning.improve}
+
+    def counted(name: str) -> Callable[..., Floats]:
+        def call(*arguments: object) -> Floats:
+            calls.append(name)
+            return cast(Floats, kept[name](*arguments))
+
+        return call
+
+    for name in kept:
+        monkeypatch.setattr(tuning, name, counted(name))
+
+    def run(rounds: int, num_new: int) -> list[str]:
+        calls.clear()
+        number = 0
+
+        def translate(_: Floats) -> list[list[PhraseDerivation]]:
+            nonlocal number
+            number += 1
+            return [[derivation([min(number, num_new)], words=float(min(number, num_new)))]]
+
+        tune(translate, [[(1,)]], lambda ids: [(id,) for id in ids], beginning_weights(), rounds, 1, lambda _: None)
+        return list(calls)
+
+    assert run(4, 9) == ["maximise"] * 4
+    assert run(4, 1) == ["maximise", "improve"]
+    assert run(8, 3) == ["maximise", "maximise", "maximise", "improve"]
+
+
+def test_line_searches_follow_better_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tuning, "maximise", lambda *_: pytest.fail("a careful step"))
+    monkeypatch.setattr(tuning, "improve", lambda _, weights, __: weights)
+    reference, number = list(range(9)), 3
+
+    def translate(_: Floats) -> list[list[PhraseDerivation]]:
+        nonlocal number
+        number += 1
+        return [[derivation(reference[:number], words=float(number))]]
+
+    monkeypatch.setattr(tuning, "_FIRST_SEARCH", 0)
+    begin, words = beginning_weights(), [[(word,) for word in reference]]
+    tune(translate, words, lambda ids: [(id,) for id in ids], begin, 4, 1, lambda _: None)
+    assert number == 8

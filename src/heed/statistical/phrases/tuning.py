@@ -1,10 +1,11 @@
-"""Tuning of the weights for BLEU on validation data: n-best lists and line searches in turn (Och 2003).
+"""Tuning of the weights for BLEU on validation data: n-best lists and better weights in turn (Och 2003).
 
 The n best derivations with the current weights are added to those of earlier rounds, and the weights are improved on
-all of them, from the best so far and from random ones. The weights whose own translations have the highest BLEU are
-kept. Improved weights are good for the derivations that are known, and lead to others that may be far worse; after such
-a round, half as long a step is made from the best weights. The weight of unknown words is not tuned: each derivation
-copies nearly the same words.
+all of them by line searches, from the best so far and from random ones. The weights whose own translations have the
+highest BLEU are kept. Improved weights are good for the derivations that are known, and lead to others that may be far
+worse. So the first step, and one after a round that was worse, is a careful one, from the best weights to a higher BLEU
+of expected counts close to them. The weight of unknown words is not tuned: each derivation copies nearly the same
+words.
 """
 
 from __future__ import annotations
@@ -15,22 +16,28 @@ import numpy as np
 
 from heed.statistical.derivation import never
 from heed.statistical.phrases.bleu import NUM_STATISTICS, bleu, statistics
+from heed.statistical.phrases.candidates import Candidates
 from heed.statistical.phrases.derivations import PhraseDerivation
+from heed.statistical.phrases.expected_bleu import maximise
 from heed.statistical.phrases.features import FEATURES, UNKNOWN
-from heed.statistical.phrases.line_search import Candidates, ascend
+from heed.statistical.phrases.line_search import ascend
 from heed.statistical.predictor import Floats, Ints
 
 NBEST = 100
 _RESTARTS = 3
 _RANDOM_DIRECTIONS = 6
 _FEWEST_NEW = 0.002
-"""Tuning ends when a smaller share of the candidates is new."""
+"""After a line search, a smaller share of new candidates ends the tuning."""
+_FIRST_SEARCH = 1
+"""The round after which a line search may follow: the n-best lists of one round are too few for it."""
+_PENALTY = 0.1
+"""λ of `heed.statistical.phrases.expected_bleu`; four times as much after each further round that is worse."""
+_TUNED = np.arange(len(FEATURES)) != UNKNOWN
 
 Translate = Callable[[Floats], Iterable[Sequence[PhraseDerivation]]]
 """The n best derivations of each validation sentence with the given weights, one sentence after the other.
 
 Those of all sentences together may need gigabytes."""
-
 
 Word = tuple[int, ...]
 """A word by its tokens."""
@@ -85,7 +92,7 @@ def tune(
     """
     rng = np.random.default_rng(seed)
     pool = Pool(references, words_of)
-    best, best_bleu, step = weights, -1.0, 1.0
+    best, best_bleu, num_worse, searched = weights, -1.0, 0, False
     for number in range(rounds + 1):
         sums, num_known = np.zeros(NUM_STATISTICS, dtype=np.int64), len(pool)
         for row, derivations in enumerate(translate(weights)):
@@ -94,15 +101,20 @@ def tune(
         value = float(bleu(sums))
         report(f"tuning: round {number}, BLEU of words {value:.2f}")
         if value > best_bleu:
-            best, best_bleu, step = weights, value, 1.0
+            best, best_bleu, num_worse = weights, value, 0
         else:
-            step /= 2
-        if number == rounds or len(pool) - num_known < _FEWEST_NEW * len(pool):
+            num_worse += 1
+        is_new = len(pool) - num_known >= _FEWEST_NEW * len(pool)
+        if number == rounds or (searched and not is_new):
             break
         if is_late():
             report("tuning: the time limit is reached")
             break
-        weights = best + step * (improve(pool.candidates(), best, rng) - best)
+        searched = number >= _FIRST_SEARCH and (not num_worse or not is_new)
+        if searched:
+            weights = improve(pool.candidates(), best, rng)
+        else:
+            weights = _scaled(maximise(pool.candidates(), best, _TUNED, _PENALTY * 4 ** max(0, num_worse - 1)), best)
     return best
 
 
@@ -119,9 +131,8 @@ def improve(candidates: Candidates, weights: Floats, rng: np.random.Generator) -
 
 def _directions(rng: np.random.Generator) -> Floats:
     """Each feature alone, and random ones."""
-    tuned = np.arange(len(FEATURES)) != UNKNOWN
-    alone = np.eye(len(FEATURES))[tuned]
-    mixed = rng.normal(size=(_RANDOM_DIRECTIONS, len(FEATURES))) * tuned
+    alone = np.eye(len(FEATURES))[_TUNED]
+    mixed = rng.normal(size=(_RANDOM_DIRECTIONS, len(FEATURES))) * _TUNED
     return np.concatenate([alone, mixed])
 
 
@@ -132,6 +143,5 @@ def _with_fixed(weights: Floats, fixed: Floats) -> Floats:
 
 
 def _scaled(weights: Floats, like: Floats) -> Floats:
-    tuned = np.arange(len(FEATURES)) != UNKNOWN
-    scale = np.abs(like[tuned]).sum() / max(1e-9, np.abs(weights[tuned]).sum())
+    scale = np.abs(like[_TUNED]).sum() / max(1e-9, np.abs(weights[_TUNED]).sum())
     return _with_fixed(weights * scale, like)
