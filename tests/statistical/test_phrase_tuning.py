@@ -215,6 +215,21 @@ def test_no_round_of_tuning_begins_after_the_time_limit() -> None:
     assert "time limit" in reports[-1]
 
 
+def test_without_any_derivation_the_weights_are_kept() -> None:
+    rounds = 0
+
+    def translate(_: Floats) -> list[list[PhraseDerivation]]:
+        nonlocal rounds
+        rounds += 1
+        return [[], []]
+
+    begin = beginning_weights()
+    assert (
+        tune(translate, [[(1,)], [(2,)]], lambda ids: [(id,) for id in ids], begin, 3, 1, lambda _: None) == begin
+    ).all()
+    assert rounds == 1
+
+
 def test_tuning_keeps_no_derivations_of_earlier_sentences() -> None:
     """All derivations of a thousand sentences need gigabytes."""
     kept: list[weakref.ref[PhraseDerivation]] = []

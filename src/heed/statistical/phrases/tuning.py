@@ -105,7 +105,7 @@ def tune(
         else:
             num_worse += 1
         is_new = len(pool) - num_known >= _FEWEST_NEW * len(pool)
-        if number == rounds or (searched and not is_new):
+        if number == rounds or not len(pool) or (searched and not is_new):
             break
         if is_late():
             report("tuning: the time limit is reached")
