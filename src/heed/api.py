@@ -44,7 +44,8 @@ def load(
         folder: The run folder.
         device: "cpu", "cuda", "cuda:1" or "auto".
         precision: "float32", "bfloat16" or, on a CPU, "int8" (8-bit weights).
-        ensemble: A further run or several, whose probabilities are averaged with those of this one.
+        ensemble: A further run or several, whose probabilities are averaged with those of this one. If this one
+            translates by phrases, the others score its translations instead.
         lm: The run of a language model, whose log-probability times `lm_weight` is added (shallow fusion).
         lm_weight: The weight of `lm`.
         memory: A translation memory (`heed memory`), in whose translations a translator looks its next words up.
@@ -54,8 +55,8 @@ def load(
         num_workers: Threads that translate (0: one for each CPU). CTranslate2 uses one for a batch, PyTorch as many as
             `torch.get_num_threads()`.
 
-    The runs of an ensemble, and `lm`, must have this run's vocabulary. The number of CPU threads is PyTorch's own
-    (`torch.set_num_threads`).
+    The runs of an ensemble, and `lm`, must have this run's vocabulary, except those that score phrases. The number of
+    CPU threads is PyTorch's own (`torch.set_num_threads`).
 
     Raises:
         MissingInputError, DataError: It is not a run folder, or it is damaged.

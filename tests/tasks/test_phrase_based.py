@@ -19,8 +19,12 @@ from heed.core.config import Document
 from heed.core.errors import DataError, MissingInputError, UsageError
 from heed.data.line_hashes import LineHashes
 from heed.data.validation import read_valid
+from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import SearchOptions
+from heed.evaluation.outputs import search_of, translated_by_ensemble
+from heed.evaluation.test_set import read_parallel
 from heed.execute import execute
+from heed.inference.rescoring import NUM_CANDIDATES, WEIGHT, WORD
 from heed.nn.weight_file import read_weights, save_weights
 from heed.planner import Planner, TrainOptions
 from heed.run import WEIGHTS, Run
@@ -166,13 +170,119 @@ def test_n_best_lists_have_different_texts_and_falling_scores(run: Path) -> None
     assert [each.score for each in every] == sorted((each.score for each in every), reverse=True)
 
 
+@pytest.fixture(scope="module")
+def transformer(run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tiny Transformer for the same languages, with a vocabulary of its own; tests must not change it."""
+    folder = tmp_path_factory.mktemp("transformer")
+    heed.train({**tiny_keys(folder), "data.src_lang": "en", "data.tgt_lang": "de"}, folder / "run", quiet=True)
+    return folder / "run"
+
+
+def test_a_translator_with_another_vocabulary_scores_what_it_derives(
+    run: Path, transformer: Path, tmp_path: Path
+) -> None:
+    sources, options = ["ba ce di", "fo gu", "ba ba ha ji"], SearchOptions(beam_size=40, nbest=NUM_CANDIDATES)
+    alone, other = heed.load(run), heed.load(transformer)
+    proposed = [[best, *best.alternatives] for best in alone.hypotheses(sources, options)]
+    expected: list[list[tuple[str, float]]] = []
+    for source, every in zip(sources, proposed, strict=True):
+        texts = [each.text for each in every]
+        added = [scores.log_prob for scores in other.score(texts, [source] * len(texts))]
+        totals = [
+            each.score + WEIGHT * (more + WORD * len(text.split()))
+            for each, text, more in zip(every, texts, added, strict=True)
+        ]
+        expected.append(sorted(zip(texts, totals, strict=True), key=lambda pair: -pair[1])[:5])
+    assert any(
+        [text for text, _ in best] != [h.text for h in every[:5]]
+        for best, every in zip(expected, proposed, strict=True)
+    )
+    together = heed.load(run, ensemble=transformer)
+    for best, wanted in zip(
+        together.hypotheses(sources, options.model_copy(update={"nbest": 5})), expected, strict=True
+    ):
+        found = [best, *best.alternatives]
+        assert [each.text for each in found] == [text for text, _ in wanted]
+        assert [each.score for each in found] == pytest.approx([score for _, score in wanted], abs=1e-3)
+    done = call("translate", run, "--ensemble", transformer, stdin="".join(f"{source}\n" for source in sources))
+    assert (done.code, done.lines) == (0, [best[0][0] for best in expected])
+    src, ref = write_lines(tmp_path / "test.en", sources), write_lines(tmp_path / "test.de", [*map(translate, sources)])
+    test = read_parallel(src, ref)
+    system = translated_by_ensemble([Run(run), Run(transformer)], test, SearchOptions(beam_size=40), quiet=True)
+    assert list(system.outputs) == [best[0][0] for best in expected]
+    assert search_of(system) == {"search": {"beam_size": 40}}
+    done = call("evaluate", run, transformer, "--ensemble", "--src", src, "--ref", ref)
+    assert done.code == 0
+    assert "ensemble of 2" in done.out
+    shown = together.derivations(sources[0], 40, 2)
+    assert [each.score for each in shown] == [each.score for each in alone.derivations(sources[0], 40, 2)]
+
+
+def test_a_scorer_with_tags_uses_the_one_of_the_languages(run: Path, tmp_path: Path) -> None:
+    wanted = {
+        **tiny_keys(tmp_path), "data.src_lang": "en", "data.tgt_lang": "fr", "data.tag": "2fr",
+        "data.parts": [
+            {"src": str(tmp_path / "train.aa"), "tgt": str(tmp_path / "train.bb"), "tag": "2de", "tgt_lang": "de"}
+        ],
+    }  # fmt: skip
+    heed.train(wanted, tmp_path / "tagged", quiet=True)
+    options = SearchOptions(beam_size=20)
+    [best] = heed.load(run, ensemble=tmp_path / "tagged").hypotheses(["ba ce di"], options)
+    alone = {each.text: each.score for each in _n_best(run, "ba ce di")}
+    [added] = heed.load(tmp_path / "tagged", tag="2de").score([best.text], ["ba ce di"])
+    words = len(best.text.split())
+    assert best.score == pytest.approx(alone[best.text] + WEIGHT * (added.log_prob + WORD * words), abs=1e-3)
+
+
+def _n_best(run: Path, line: str) -> list[Hypothesis]:
+    """All that would be scored of a line."""
+    [best] = heed.load(run).hypotheses([line], SearchOptions(beam_size=40, nbest=NUM_CANDIDATES))
+    return [best, *best.alternatives]
+
+
+def test_what_cannot_score_derivations_is_refused(run: Path, rules: Path, transformer: Path, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="only the first run may search over whole derivations"):
+        heed.load(run, ensemble=[run])
+    with pytest.raises(UsageError, match="Name it first"):
+        heed.load(transformer, ensemble=run)
+    with pytest.raises(UsageError, match="proposes a single translation of each line"):
+        heed.load(rules, ensemble=transformer)
+    other = copied(transformer, tmp_path / "fr", 'tgt_lang = "de"', 'tgt_lang = "fr"')
+    with pytest.raises(UsageError, match="it translates from en to fr, and the other from en to de"):
+        heed.load(run, ensemble=other)
+    tokenised = copied(transformer, tmp_path / "tokenised", "tokenised = false", "tokenised = true")
+    with pytest.raises(UsageError, match="it was trained on tokenised text, and the other was not"):
+        heed.load(run, ensemble=tokenised)
+    with pytest.raises(UsageError, match="the other was trained on tokenised text, and it was not"):
+        heed.load(copied(run, tmp_path / "run", "tokenised = false", "tokenised = true"), ensemble=transformer)
+    lower = copied(run, tmp_path / "lower", "lowercase = false", "lowercase = true")
+    with pytest.raises(UsageError, match="these are in lower case, and its own are not"):
+        heed.load(lower, ensemble=transformer)
+
+
+def test_a_scorer_must_know_every_word(run: Path, tmp_path: Path) -> None:
+    words = {**tiny_keys(tmp_path), "data.src_lang": "en", "data.tgt_lang": "de", "tokenizer.kind": "word"}
+    heed.train({**words, "training.max_steps": 1, "training.eval_every": 1}, tmp_path / "words", quiet=True)
+    with pytest.raises(UsageError, match="all words that it does not know are the same"):
+        heed.load(run, ensemble=tmp_path / "words")
+
+
+def copied(run: Path, folder: Path, setting: str, other: str) -> Path:
+    """A copy of a run with another setting in its recipe."""
+    shutil.copytree(run, folder)
+    recipe = folder / "recipe.toml"
+    assert setting in recipe.read_text(encoding="utf-8")
+    recipe.write_text(recipe.read_text(encoding="utf-8").replace(setting, other), encoding="utf-8")
+    return folder
+
+
 def test_what_its_search_cannot_do_is_refused(run: Path) -> None:
     translator = heed.load(run)
     for changes in ({"sample": True}, {"nbest": 2, "diversity": 1.0}, {"no_repeat": 2}, {"ban": ("kan",)}):
         with pytest.raises(UsageError, match=f"decoding.{list(changes)[-1]}: this translator searches over whole"):
             translator.translate("ba", SearchOptions.model_validate(changes))
-    with pytest.raises(UsageError, match="cannot be combined in an ensemble"):
-        heed.load(run, ensemble=[run])
+    with pytest.raises(UsageError, match="cannot be combined with --lm or --memory"):
+        heed.load(run, lm=run)
     with pytest.raises(UsageError, match="CTranslate2 does not have models of kind phrase_based"):
         heed.load(run, engine="ctranslate2")
     with pytest.raises(UsageError, match="calibration needs a run that can score"):
@@ -217,6 +327,8 @@ def test_the_commands_treat_it_as_any_translator(either: Path, tmp_path: Path) -
     assert evaluation.scores["bleu"].value > 40
     report = (either / "report.md").read_text(encoding="utf-8")
     assert in_report in report
+    proposes = f"heed translate {either.name} --ensemble OTHER" in report
+    assert proposes == (Run(either).recipe.model.kind == "phrase_based")
     assert "weights of update" not in report and "length_penalty" not in report  # it has neither
     assert in_info in call("info", either).out
 

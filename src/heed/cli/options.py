@@ -108,10 +108,11 @@ class Compute:
 
         use_threads(self.threads)
         predictor = self.open_run(folder, **combined)
-        if predictor.can("translate") and predictor.engine is not None:
+        runs = [predictor.run, *predictor.combined.others]
+        if predictor.can("translate") and predictor.engine is not None and len(runs) == 1:
             use_threads(1)
-        elif not self.threads or predictor.can("translate"):
-            use_threads(faster_threads(predictor.run.blank_model, self.threads or num_threads()))
+        elif not self.threads or predictor.can("translate"):  # phrases, of which the others score some, come first
+            use_threads(faster_threads(runs[-1].blank_model, self.threads or num_threads()))
         return predictor
 
     def open_without_pytorch(self, ability: str, folder: Path, engine: str | None, tag: str | None = None) -> Any:

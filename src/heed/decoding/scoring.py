@@ -23,7 +23,7 @@ from torch import Tensor
 
 from heed.core.errors import DataError, HeedError
 from heed.core.progress import warn
-from heed.data.batch import Batch, collate
+from heed.data.batch import Batch, collate, source_from_ids
 from heed.data.text_stream import Positions, StreamLoader, TextStream
 from heed.metrics.likelihood import TextLikelihood
 from heed.nn.contract import Autoregressive, Source, State, Trace
@@ -120,6 +120,24 @@ def score_rows(
         return [TokenScores(ids, tuple(row[: len(ids)])) for ids, row in zip(ended, log_probs, strict=True)]
 
     return in_length_order(lengths, list(map(len, tgt_ids)), score)
+
+
+@torch.inference_mode()
+def score_targets(
+    model: Autoregressive, src_ids: Sequence[int], tgt_ids: Sequence[Sequence[int]], device: torch.device
+) -> list[float]:
+    """The log-probability in nats of each target of one source, given without ends, in batches that read it once."""
+    lengths = [len(ids) + 1 for ids in tgt_ids]
+    source = source_from_ids([src_ids], EOS_ID, PAD_ID).to(device)
+
+    def score(rows: Sequence[int]) -> list[float]:
+        batch = collate(None, [tgt_ids[i] for i in rows], range(len(rows)), BOS_ID, EOS_ID, PAD_ID).to(device)
+        features, _ = model.advance(batch.tgt_in, model.start(source, len(rows)))
+        log_probs = torch.zeros(batch.tgt_mask.shape, device=device)
+        log_probs[batch.tgt_mask] = model.head.log_prob(features[batch.tgt_mask], batch.tgt_out[batch.tgt_mask]).float()
+        return log_probs.double().sum(1).tolist()
+
+    return in_length_order(lengths, range(len(lengths)), score)
 
 
 def require_short(num_tokens: int, model: Autoregressive) -> None:

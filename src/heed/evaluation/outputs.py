@@ -197,7 +197,8 @@ def search_of(system: System) -> dict[str, Any]:
     given = system.options.model_dump(exclude_defaults=True, exclude={"batch_size"})
     always = {"beam_size": system.options.width, "length_penalty": system.options.length_penalty}
     search = {**always, **given, **always}
-    if system.run is not None and system.run.blank_model.derives:
+    first = system.run or next(iter(system.members), None)
+    if first is not None and first.blank_model.derives:
         del search["length_penalty"]
     return {"search": search}
 

@@ -17,7 +17,15 @@ from heed.decoding.engine import SearchInputs, search, steps
 from heed.decoding.factory import MakeSource, SearchFactory, token_source
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import Request, SearchOptions
-from heed.decoding.scoring import MAX_POSITIONS, TokenScores, batches, forced_pass, halve_on_oom, score_rows
+from heed.decoding.scoring import (
+    MAX_POSITIONS,
+    TokenScores,
+    batches,
+    forced_pass,
+    halve_on_oom,
+    score_rows,
+    score_targets,
+)
 from heed.inference.line_translator import LineTranslator
 from heed.inference.output_checks import OutputChecks
 from heed.nn.contract import Autoregressive, Trace
@@ -76,6 +84,14 @@ class ModelTranslator(LineTranslator):
         if sources is None:
             raise ValueError("a translation model needs a source for each target to score")
         return score_rows(self.model, tgt_ids, self.device, self._encode_sources(sources))
+
+    def score_all(self, source: str, targets: Sequence[str]) -> list[float] | None:
+        """Log-probability in nats of each target of one source; None if the source or a target is too long."""
+        [src_ids] = self._encode_sources([source])
+        tgt_ids = self._encode(self.tgt_tokenizer, targets)
+        if max(map(len, (src_ids, *tgt_ids))) > self._longest:
+            return None
+        return score_targets(self.model, src_ids, tgt_ids, self.device)
 
     def trace(self, source: str, target: str) -> tuple[Trace, list[int], list[int]]:
         """Attention weights of one pair under teacher forcing, and the ids of both sides with their ends."""

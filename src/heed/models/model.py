@@ -65,6 +65,8 @@ class Model(nn.Module):
     them."""
     derives: ClassVar[bool] = False
     """Whether it is a translator that searches by itself (`DerivingModel`)."""
+    proposes_several: ClassVar[bool] = False
+    """Whether it derives several translations of a source, of which others can choose."""
     reads_target_text: ClassVar[bool] = False
     """Whether it is a translator that also learns from text in the target language alone."""
     needs_source: ClassVar[bool] = False

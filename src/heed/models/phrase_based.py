@@ -29,6 +29,7 @@ class PhraseBased(DerivingModel):
 
     Config = PhraseBasedConfig
     config: PhraseBasedConfig
+    proposes_several = True
     reads_target_text = True
     papers = "phrase-based translation (Koehn et al. 2003; Och 2003)"
 

@@ -42,7 +42,7 @@ class Combination:
     """Other runs that are combined with a run, and a translation memory that helps it."""
 
     others: Sequence[Any] = ()
-    """Further runs of an ensemble, whose probabilities are averaged with the run's."""
+    """Further runs of an ensemble: their probabilities are averaged with the run's, or score what it derives."""
     lm: Any = None
     """The run of a language model, for shallow fusion."""
     lm_weight: float = LM_WEIGHT

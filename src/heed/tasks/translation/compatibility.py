@@ -78,14 +78,19 @@ def in_opposite_direction(reverse: Any, predictor: Any) -> Any:
     Raises UsageError for a run that does not translate, or not in this direction.
     """
     reverse.require("translate", "--reverse")
-    wanted = predictor.languages[::-1]
-    first = reverse.of_validation()
-    runs = [first, *(reverse.run.with_tag(tag) for tag in reverse.data.tags if tag != reverse.data.tag_of_validation)]
-    same = [run for run in runs if run.predictor.languages == wanted]
-    fitting = [run for run in runs if fit(run.predictor.languages, wanted)]
-    found = [*same, *fitting, first][0].predictor
+    found = with_languages(reverse, predictor.languages[::-1])
     require_opposite(found, predictor)
     return found
+
+
+def with_languages(predictor: Any, wanted: tuple[str, str]) -> Any:
+    """The translator with its tag for these languages, if it has several; else with that of its validation data."""
+    first = predictor.of_validation()
+    tags = predictor.data.tags
+    runs = [first, *(predictor.run.with_tag(tag) for tag in tags if tag != predictor.data.tag_of_validation)]
+    same = [run for run in runs if run.predictor.languages == wanted]
+    fitting = [run for run in runs if fit(run.predictor.languages, wanted)]
+    return [*same, *fitting, first][0].predictor
 
 
 def require_opposite(reverse: Any, predictor: Any) -> None:
@@ -100,6 +105,32 @@ def require_opposite(reverse: Any, predictor: Any) -> None:
         raise UsageError(
             f"--reverse names the translator itself, {reverse.folder}. Give one for the opposite direction."
         )
+
+
+def scorer_of(translator: Any, other: Any) -> Any:
+    """The translator `other`, with its tag for the languages of `translator`, whose outputs it is to score.
+
+    Raises UsageError for a translator of other languages or of another kind of text, and for one that does not know
+    every word.
+    """
+    scorer = other if other.tag else with_languages(other, translator.languages)
+    pair = f"{scorer.folder} cannot score the translations of {translator.folder}"
+    if not fit(scorer.languages, translator.languages):
+        theirs, ours = _named(scorer.languages), _named(translator.languages)
+        raise UsageError(f"{pair}: it translates from {theirs}, and the other from {ours}.")
+    if scorer.data.tokenised != translator.data.tokenised:
+        which = "it was trained on tokenised text, and the other was not"
+        if translator.data.tokenised:
+            which = "the other was trained on tokenised text, and it was not"
+        raise UsageError(f"{pair}: {which} (data.tokenised).")
+    if translator.data.normaliser.lowercase and not scorer.data.normaliser.lowercase:
+        raise UsageError(f"{pair}: these are in lower case, and its own are not (data.normaliser.lowercase).")
+    if not scorer.tokenizers["tgt"].seldom_unknown:
+        raise UsageError(
+            f"{pair}: for it, all words that it does not know are the same. Train it with a tokenizer that can write "
+            "any text (bpe)."
+        )
+    return scorer
 
 
 def fit(languages: tuple[str, str], others: tuple[str, str]) -> bool:

@@ -22,6 +22,7 @@ from heed.inference.alignment import links_of_pairs
 from heed.inference.deriving_translator import DerivingTranslator
 from heed.inference.engine_contract import Engine
 from heed.inference.line_translator import LineTranslator
+from heed.inference.rescoring import RescoredDerivations
 from heed.inference.translator import ModelTranslator
 from heed.models import MODELS
 from heed.nn.contract import Autoregressive
@@ -33,7 +34,12 @@ from heed.tasks.embedding import TokenAttention, TokenVectors, encoder_attention
 from heed.tasks.generation import combined_model, require_vocabularies
 from heed.tasks.predictor import ALONE, Combination, Prediction, Predictor, several_texts
 from heed.tasks.translation.calibration import Calibration, calibrate
-from heed.tasks.translation.compatibility import in_opposite_direction, require_direction, warn_about_test_set
+from heed.tasks.translation.compatibility import (
+    in_opposite_direction,
+    require_direction,
+    scorer_of,
+    warn_about_test_set,
+)
 from heed.tasks.translation.converted import write_settings
 from heed.tasks.translation.corrections import Lesson, split
 from heed.tasks.translation.data import TranslationData
@@ -137,7 +143,8 @@ class TranslationPredictor(Translating, Predictor):
 
     def derivations(self, text: str, width: int, number: int) -> list[Derivation]:
         self.require("derive")
-        translator: DerivingTranslator = self.translator
+        alone = cast(TranslationPredictor, self.run.predictor)  # scores of other runs are no features of a derivation
+        translator: DerivingTranslator = alone.translator
         return translator.derivations(text, width, number)
 
     def derivation_weights(self) -> Mapping[str, float]:
@@ -251,6 +258,11 @@ class TranslationPredictor(Translating, Predictor):
         if corpus.get("characters_per_row"):
             known = self.run.task_type.similar_corpora(corpus["num_rows"], corpus["characters_per_row"])
             remarks += [f"**{known[0]}**: {'; '.join(known[1:])}."] if known else []
+        if MODELS[self.run.recipe.model.kind].proposes_several:
+            remarks.append(
+                "**Perhaps better with a Transformer**: train one on the same data (`--model.kind=transformer`), and "
+                f"let it score what this run proposes: `heed translate {self.folder.resolve().name} --ensemble OTHER`."
+            )
         return remarks
 
     def _rounding(self) -> str:
@@ -314,10 +326,14 @@ class TranslationPredictor(Translating, Predictor):
     def translator(self) -> Any:
         """The model, or all models of an ensemble, with tokenizers, normaliser and output checks."""
         src, tgt = self.run.tokenizers["src"], self.run.tokenizers["tgt"]
-        if self._derives:
-            return DerivingTranslator(cast(Derives, self.run.model), src, tgt, self.data.normaliser, self.checks)
-        model, lm = combined_model(self.run, self.combined)
         checks = replace(self.checks, confidence=None) if self.combined else self.checks  # it is the model's own
+        if self._derives:
+            derives = cast(Derives, self.run.model)
+            if self.combined.others:
+                scorers = [scorer_of(self, other.predictor) for other in self.combined.others]
+                derives = RescoredDerivations(derives, src, tgt, [scorer.translator for scorer in scorers])
+            return DerivingTranslator(derives, src, tgt, self.data.normaliser, checks)
+        model, lm = combined_model(self.run, self.combined)
         limits = [run.recipe.model.max_positions for run in (self.run, *self.combined.others)]
         most = min(filter(None, limits), default=None)
 
@@ -341,15 +357,18 @@ class TranslationPredictor(Translating, Predictor):
         return [(row[0], row[1]) for row in read_valid(self.run.folder)] if has_pairs else []
 
     def _require_matching(self) -> None:
-        if self.combined and any(map(_derives, (self.run, *self.combined.others))):
-            raise UsageError(
-                f"{self.run.folder}: a translator that searches over whole derivations cannot be combined in an "
-                "ensemble, with --lm or with --memory, since it gives no probability of the next word."
-            )
+        if self._derives:
+            self._require_scorers()
+            return
         if self.combined.memory is not None and self.combined.lm is not None:
             raise UsageError("--memory cannot be combined with --lm: leave one of them out.")
         for other in self.combined.others:
             other.predictor.require("translate", "an ensemble with a translator")
+            if _derives(other):
+                raise UsageError(
+                    f"{other.folder}: a translator that searches over whole derivations gives no probability of the "
+                    f"next word. Name it first, so that {self.run.folder} scores its translations."
+                )
             require_vocabularies(self.run, other)
         if (lm := self.combined.lm) is not None:
             lm.predictor.require("generate", "--lm")
@@ -359,6 +378,27 @@ class TranslationPredictor(Translating, Predictor):
                     f"--lm {lm.folder}: it did not learn where sentences end (data.line_end = "
                     f'"{lm.recipe.data.line_end}"), so outputs would not end. Train it with --data.text_as=lines.'
                 )
+
+    def _require_scorers(self) -> None:
+        """Raise UsageError unless the other runs can score the derivations of this one, and nothing else is added."""
+        if self.combined.lm is not None or self.combined.memory is not None:
+            raise UsageError(
+                f"{self.run.folder}: a translator that searches over whole derivations cannot be combined with --lm or "
+                "--memory, since it gives no probability of the next word."
+            )
+        for other in self.combined.others:
+            other.predictor.require("translate", "an ensemble with a translator")
+            if _derives(other):
+                raise UsageError(
+                    f"{self.run.folder} and {other.folder}: of an ensemble, only the first run may search over whole "
+                    "derivations; the others score its translations."
+                )
+            if not MODELS[self.run.recipe.model.kind].proposes_several:
+                raise UsageError(
+                    f"{self.run.folder} proposes a single translation of each line, so {other.folder} has no choice: "
+                    "an ensemble begins with phrases or with a translator that generates word by word."
+                )
+            scorer_of(self, other.predictor)
 
 
 def _derives(run: Run) -> bool:

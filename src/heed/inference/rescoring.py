@@ -1,0 +1,64 @@
+"""Rescoring: the best derivations of one translator, ordered by the log-probabilities of others too.
+
+A translator that derives proposes translations y of a source x. Translators that can score a text add to the score of
+each, log-linearly (Och & Ney 2002, section 1.2): score(y) + w · (mean log p(y | x) + b · |y|), where |y| is its number
+of words. They score text, so each may have its own vocabulary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from heed.inference.translator import ModelTranslator
+from heed.statistical.derivation import Derivation, Derives, Forced
+from heed.statistical.predictor import Floats
+from heed.text.tokenizers import Tokenizer
+
+NUM_CANDIDATES = 30
+"""Derivations that are scored, and so the most that there are: the best never depends on how many are asked for."""
+WEIGHT = 0.3
+"""Weight of the mean log-probability."""
+WORD = 1.0
+"""What is added to it for each word, in nats: shorter translations have higher probabilities.
+
+Both were chosen on validation data (docs/results/low-resource.md, "Phrases scored by a Transformer").
+"""
+
+
+class RescoredDerivations:
+    """A translator that derives, and others that score its translations.
+
+    It derives too (`Derives`), but a score is not only the weighted sum of a derivation's features.
+    """
+
+    def __init__(
+        self, model: Derives, src_tokenizer: Tokenizer, tgt_tokenizer: Tokenizer, scorers: Sequence[ModelTranslator]
+    ) -> None:
+        self._model = model
+        self._src_tokenizer, self._tgt_tokenizer = src_tokenizer, tgt_tokenizer
+        self._scorers = scorers
+
+    def derive(self, source: Sequence[int], width: int, number: int, forced: Sequence[Forced] = ()) -> list[Derivation]:
+        """The best derivations by the sum of all scores; see `Derives`."""
+        derivations = self._model.derive(source, width, NUM_CANDIDATES, forced)
+        [text] = self._src_tokenizer.decode([source])
+        targets = self._tgt_tokenizer.decode([each.ids for each in derivations])
+        added = self._added(text, targets).tolist()
+        rescored = [replace(each, score=each.score + more) for each, more in zip(derivations, added, strict=True)]
+        return sorted(rescored, key=lambda each: -each.score)[:number]
+
+    def weights_by_name(self) -> Mapping[str, float]:
+        """The weights of the features of the derivations."""
+        return self._model.weights_by_name()
+
+    def _added(self, source: str, targets: Sequence[str]) -> Floats:
+        """What is added to the score of each target; nothing if the source or a target is too long for all scorers."""
+        scores = [scorer.score_all(source, targets) for scorer in self._scorers]
+        read = [each for each in scores if each is not None]
+        if not read:
+            return np.zeros(len(targets))
+        num_words = np.array([len(target.split()) for target in targets])
+        return np.asarray(WEIGHT * (np.mean(read, axis=0) + WORD * num_words), dtype=np.float64)

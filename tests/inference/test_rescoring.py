@@ -1,0 +1,90 @@
+"""Rescored derivations: the scores of other translators decide among what one translator derives."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import pytest
+from random_models import model_of
+
+from heed.inference.rescoring import NUM_CANDIDATES, WEIGHT, WORD, RescoredDerivations
+from heed.inference.translator import ModelTranslator
+from heed.statistical.derivation import Derivation, Forced
+from heed.text.normalise import Normaliser
+from heed.text.tokenizers import TokenizerConfig, train_tokenizer
+from heed.text.tokenizers.symbols import Word
+
+WORDS = train_tokenizer(TokenizerConfig(kind="open-word", vocab_size=1000, min_frequency=1), ["a b c d e f g h"])
+OTHER_WORDS = Word("abcdefgh")
+SCORERS = [
+    ModelTranslator(model_of("transformer", seed), OTHER_WORDS, OTHER_WORDS, Normaliser()) for seed in (1, 2)
+]  # fmt: skip
+TARGETS = ["a b c", "c b a", "a", "h g f e", "d d d d d d"]
+SOURCE = "c a b"
+
+
+class Proposes:
+    """Proposes the same targets for each source, each a tenth worse than the one before."""
+
+    def __init__(self, targets: Sequence[str]) -> None:
+        self.targets = targets
+
+    def derive(self, source: Sequence[int], width: int, number: int, forced: Sequence[Forced] = ()) -> list[Derivation]:
+        """As many as are asked for."""
+        ids = WORDS.encode(self.targets)
+        return [Derivation(tuple(each), -rank / 10, ()) for rank, each in enumerate(ids)][:number]
+
+    def weights_by_name(self) -> Mapping[str, float]:
+        """One."""
+        return {"rank": -0.1}
+
+
+def rescored(
+    number: int, scorers: Sequence[ModelTranslator] = SCORERS, targets: Sequence[str] = TARGETS
+) -> list[tuple[str, float]]:
+    """The best targets with their scores."""
+    model = RescoredDerivations(Proposes(targets), WORDS, WORDS, scorers)
+    [source] = WORDS.encode([SOURCE])
+    found = model.derive(source, 5, number)
+    return list(zip(WORDS.decode([each.ids for each in found]), [each.score for each in found], strict=True))
+
+
+def expected(scorers: Sequence[ModelTranslator]) -> dict[str, float]:
+    """The score of each target, from the scores that each translator gives when it is asked for it alone."""
+    return {
+        target: -rank / 10
+        + WEIGHT * math.fsum(scorer.score([target], [SOURCE])[0].log_prob for scorer in scorers) / len(scorers)
+        + WEIGHT * WORD * len(target.split())
+        for rank, target in enumerate(TARGETS)
+    }
+
+
+@pytest.mark.parametrize("scorers", [SCORERS, SCORERS[:1]], ids=["two", "one"])
+def test_the_score_is_that_of_the_derivation_and_a_share_of_the_mean_of_the_others(
+    scorers: Sequence[ModelTranslator],
+) -> None:
+    wanted = expected(scorers)
+    order = sorted(TARGETS, key=lambda target: -wanted[target])
+    assert order != TARGETS  # the scores of the others change the order
+    found = rescored(len(TARGETS), scorers)
+    assert [target for target, _ in found] == order
+    assert [score for _, score in found] == pytest.approx([wanted[target] for target in order], abs=1e-4)
+
+
+def test_the_best_do_not_depend_on_how_many_are_asked_for() -> None:
+    targets = [" ".join("abcdefgh"[number % 8 :: 2 + number % 3]) or "h" for number in range(NUM_CANDIDATES + 10)]
+    all_of_them = rescored(NUM_CANDIDATES + 10, targets=targets)
+    assert len(all_of_them) == NUM_CANDIDATES
+    assert [score for _, score in all_of_them] == sorted((score for _, score in all_of_them), reverse=True)
+    assert all_of_them[0][0] != targets[0]  # else the first derivation would be enough
+    for number in (1, 2, NUM_CANDIDATES):
+        assert rescored(number, targets=targets) == all_of_them[:number]
+
+
+def test_a_scorer_for_which_a_target_is_too_long_is_not_asked() -> None:
+    short = ModelTranslator(model_of("transformer", 1), OTHER_WORDS, OTHER_WORDS, Normaliser(), max_positions=6)
+    assert rescored(5, [short]) == [(target, -rank / 10) for rank, target in enumerate(TARGETS)]
+    assert rescored(5, [short, SCORERS[1]]) == rescored(5, SCORERS[1:])
+    long = ModelTranslator(model_of("transformer", 1), OTHER_WORDS, OTHER_WORDS, Normaliser(), max_positions=7)
+    assert rescored(5, [long]) == rescored(5, SCORERS[:1])
