@@ -56,6 +56,11 @@ def test_missing_runs_and_missing_keys_are_reported(bigram: Path, tmp_path: Path
     assert (result.code, "the file has no keys" in result.err) == (2, True)
 
 
+def test_an_ensemble_is_of_one_run(bigram: Path) -> None:
+    result = call("serve", bigram, bigram, "--ensemble", bigram, "--port", "0")
+    assert (result.code, "--ensemble adds to one run, and several are given" in result.err) == (2, True)
+
+
 def test_a_memory_guides_only_where_it_can(bigram: Path, tmp_path: Path) -> None:
     result = call("serve", bigram, "--port", "0", "--guide")
     assert (result.code, "--guide needs the translation memory" in result.err) == (2, True)

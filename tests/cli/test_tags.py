@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 from command import call
@@ -16,8 +17,10 @@ from heed.cli.train import parse_part
 from heed.core.errors import UsageError
 from heed.evaluation.outputs import tags_for
 from heed.memory.store import TranslationMemory
+from heed.models.ensemble import Ensemble
 from heed.report.page import write_report
 from heed.run import Run
+from heed.serve.engine.catalogue import served
 
 FEW = flags({**TINY, "training.max_steps": 12, "training.eval_every": 12, "data.hold_out": 8, "data.src_lang": "aa"})
 
@@ -240,3 +243,14 @@ def test_a_run_with_tags_learns_from_corrections(multilingual: Path, tmp_path: P
     assert result.code in (0, 3) and "corrections, " in result.err, result.err
     data = Run(tmp_path / "new").recipe.data
     assert [data.tag, *((part.tag, part.tgt_lang) for part in data.parts)] == ["2bb", ("2bb", ""), ("2cc", "cc")]
+
+
+def test_an_ensemble_is_served_with_each_tag(multilingual: Path) -> None:
+    loaded = heed.load(multilingual, ensemble=multilingual)
+    model = served("both", loaded)
+    assert [direction.tag for direction in model.directions] == ["2bb", "2cc"]
+    for direction in model.directions:
+        expected: Any = heed.load(multilingual, ensemble=multilingual, tag=direction.tag)
+        assert isinstance(direction.translator.model, Ensemble)
+        [output] = direction.translator.translate(["ba ce"], expected.decoding)
+        assert output.text == expected.translate("ba ce")

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -179,3 +180,34 @@ def test_models_are_named_after_the_link_to_their_folder(tmp_path: Path, monkeyp
 def test_no_two_models_have_one_name() -> None:
     folders = ["a/lm", "a/lm-3", "b/lm", "c/lm", "c/lm-2", "d/lm-3"]
     assert names_of([Path(each) for each in folders]) == ["lm", "lm-3", "lm-2", "lm-4", "lm-2-2", "lm-3-2"]
+
+
+def test_an_ensemble_is_served_and_follows_the_weights_of_every_member(runs: Runs, tmp_path: Path) -> None:
+    member = other_weights(runs.translator, tmp_path / "member")
+
+    def load_both(folder: Path) -> Predictor:
+        return heed.load(folder, ensemble=member)
+
+    def expected() -> str:
+        predictor: Any = load_both(runs.translator)
+        return str(predictor.translate("ba ce di"))
+
+    catalogue = Catalogue.of_runs([load_both(runs.translator)])
+    name = runs.translator.name
+    alone = Catalogue.of_runs([load(runs.translator)]).models[name]
+    with serving(catalogue) as live:
+        answer = live.post("/api/translate", {"text": "ba ce di"}).json
+        assert answer["text"] == expected() != heed.load(runs.translator).translate("ba ce di")
+        [card] = live.get("/api/models").json["models"]
+        assert card["parameters"] == 2 * alone.num_parameters
+        assert card["description"] == f"2 models together; the first is {alone.description}"
+        before = catalogue.models[name]
+        assert before.fingerprint != alone.fingerprint
+        change_over = ChangeOver(catalogue, {name: runs.translator}, load_both, live.service.worker, live.service.log)
+        change_over.run()
+        assert catalogue.models[name] is before  # nothing has changed yet
+        shutil.copyfile(runs.translator / "model.safetensors", member / "other")
+        (member / "other").replace(member / "model.safetensors")
+        change_over.run()
+        assert catalogue.models[name] is not before
+        assert live.post("/api/translate", {"text": "ba ce di"}).json["text"] == expected() != answer["text"]

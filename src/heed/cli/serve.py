@@ -6,12 +6,13 @@ import signal
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from heed.cli.options import Compute, Quiet, warn_if_not_usable
+from heed.cli.options import Compute, Ensemble, Quiet, warn_if_not_usable
 from heed.core.errors import UsageError
 from heed.core.progress import message, warn
 
@@ -61,7 +62,10 @@ class LimitFlags:
     max_characters: Annotated[int, typer.Option(help="Maximum characters of a request.", min=1, max=1_000_000)] = 10_000
 
 
-def serve(*, runs: Runs, server: ServerFlags, limits: LimitFlags, compute: Compute, quiet: Quiet = False) -> None:
+def serve(
+    *, runs: Runs, ensemble: Ensemble = None, server: ServerFlags, limits: LimitFlags, compute: Compute,
+    quiet: Quiet = False,
+) -> None:  # fmt: skip
     """Serve runs over HTTP.
 
     Offers LibreTranslate's API, OpenAI's completions and embeddings, heed's own API, and a web page. On SIGUSR1, a
@@ -73,6 +77,8 @@ def serve(*, runs: Runs, server: ServerFlags, limits: LimitFlags, compute: Compu
 
       curl localhost:8000/translate -d q="Two dogs." -d source=en -d target=fr
     """
+    if ensemble and len(runs) > 1:
+        raise UsageError("--ensemble adds to one run, and several are given: serve them without it, or one with it.")
     signal.signal(signal.SIGUSR1, signal.SIG_IGN)  # until the models are served, which it would change
     from heed.core.allocator import share_one_heap
 
@@ -108,7 +114,7 @@ def serve(*, runs: Runs, server: ServerFlags, limits: LimitFlags, compute: Compu
         # In a thread that ends, which takes the compute threads it started with it. With more of these than cores,
         # OpenMP lets them sleep between any two products, and those of the worker would be late.
         with ThreadPoolExecutor(1) as pool:
-            names, load = names_of(runs), _loader(compute.load, server.guide, quiet)
+            names, load = names_of(runs), _loader(partial(compute.load, ensemble=ensemble or ()), server.guide, quiet)
             # In no variable, so that a model can be freed when another has taken its place.
             guide = memory if server.guide else None
             catalogue = pool.submit(
@@ -129,7 +135,7 @@ def serve(*, runs: Runs, server: ServerFlags, limits: LimitFlags, compute: Compu
 
         app = make_app(service, origins, hosts)
         folders = dict(zip(names, runs, strict=True))
-        load_again = _loader(compute.open_run, server.guide, quiet)
+        load_again = _loader(partial(compute.open_run, ensemble=ensemble or ()), server.guide, quiet)
         change_over = ChangeOver(catalogue, folders, load_again, service.worker, service.log)
         code = run_server(app, service, listener, ready, change_over.start)
     raise typer.Exit(code)

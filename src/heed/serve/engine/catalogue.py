@@ -75,7 +75,7 @@ class Route:
 
 @dataclass(eq=False)
 class ServedModel:
-    """A run and the name that clients know it by.
+    """A run, alone or with the other runs of an ensemble, and the name that clients know it by.
 
     It is in memory, and so are the facts about it: its folder may be deleted, or replaced by another run's.
     """
@@ -85,11 +85,16 @@ class ServedModel:
     directions: tuple[Direction, ...] = ()
 
     def __post_init__(self) -> None:
-        self.fingerprint = fingerprint_of(self.run.folder)
+        runs = [self.run, *self.loaded.combined.others]
+        self.folders = [run.folder for run in runs]
+        """Its run folder, and those of the other runs of its ensemble."""
+        self.fingerprint = fingerprint_of(self.folders)
         """Eight hexadecimal digits that identify the weights, from their beginning and size."""
-        self.version = version_of(self.run.folder)
-        self.num_parameters = self.run.num_parameters
+        self.version = version_of(self.folders)
+        self.num_parameters = sum(run.num_parameters for run in runs)
         self.description = model_sentence(self.run)
+        if len(runs) > 1:
+            self.description = f"{len(runs)} models together; the first is {self.description}"
         self._abilities = frozenset(filter(self.loaded.can, self.loaded.abilities))
 
     @property
@@ -139,7 +144,7 @@ class ServedModel:
         """The text of its report.md; None without one, if it is not a regular file, or if it is another run's."""
         try:
             report = report_text(self.run)
-            return report if fingerprint_of(self.run.folder) == self.fingerprint else None
+            return report if fingerprint_of(self.folders) == self.fingerprint else None
         except (MissingInputError, DataError):
             return None
 
@@ -264,22 +269,31 @@ def names_of(folders: Sequence[Path]) -> list[str]:
     return names
 
 
-def version_of(run: Path) -> tuple[int, int, int]:
-    """What changes when the file with the weights of a run is replaced. Raises MissingInputError and DataError."""
-    with open_own(run, WEIGHTS) as file:
-        status = os.fstat(file.fileno())
-    return status.st_ino, status.st_size, status.st_mtime_ns
-
-
-def fingerprint_of(run: Path) -> str:
-    """Eight hexadecimal digits for the beginning and the size of the weights, which hardly any two runs share.
+def version_of(runs: Sequence[Path]) -> list[tuple[int, int, int]]:
+    """What changes when the file with the weights of one of several runs is replaced.
 
     Raises MissingInputError and DataError.
     """
-    with open_own(run, WEIGHTS) as file:
-        head = file.read(1 << 20)
-        size = os.fstat(file.fileno()).st_size
-    return hashlib.sha256(head + str(size).encode()).hexdigest()[:8]
+    versions: list[tuple[int, int, int]] = []
+    for run in runs:
+        with open_own(run, WEIGHTS) as file:
+            status = os.fstat(file.fileno())
+        versions.append((status.st_ino, status.st_size, status.st_mtime_ns))
+    return versions
+
+
+def fingerprint_of(runs: Sequence[Path]) -> str:
+    """Eight hexadecimal digits for the beginnings and the sizes of the weights, which hardly any two models share.
+
+    Raises MissingInputError and DataError.
+    """
+    digest = hashlib.sha256()
+    for run in runs:
+        with open_own(run, WEIGHTS) as file:
+            head = file.read(1 << 20)
+            size = os.fstat(file.fileno()).st_size
+        digest.update(head + str(size).encode())
+    return digest.hexdigest()[:8]
 
 
 def can_be_guided(loaded: Predictor) -> bool:
@@ -321,7 +335,13 @@ def _predictors(loaded: Predictor) -> list[Any]:
         predictors.append(loaded)
     except UsageError as error:  # each of its sources needs a tag
         refused = error
-    predictors += [loaded.run.with_tag(tag).predictor for tag in loaded.run.recipe.data.tags]
+    predictors += [_with_tag(loaded, tag) for tag in loaded.run.recipe.data.tags]
     if refused is not None and not predictors:
         raise refused
     return predictors
+
+
+def _with_tag(loaded: Any, tag: str) -> Any:
+    """The run with a tag, and so the others of its ensemble."""
+    run, others = loaded.run.with_tag(tag), [other.with_tag(tag) for other in loaded.combined.others]
+    return run.task_type.predictor(run, replace(loaded.combined, others=others)) if others else run.predictor
