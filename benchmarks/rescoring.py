@@ -67,7 +67,8 @@ def main() -> None:
     ):
         every = [best, *best.alternatives]
         texts = [single_spaced(each.text) for each in every]
-        log_probs = [scorer.score_all(source, texts) for scorer in scorers]
+        scores = [scorer.score_all(source, texts) for scorer in scorers]
+        log_probs = [each for each in scores if each is not None] or [[0.0] * len(texts)]
         lines.append(Line(texts, [each.score for each in every], log_probs, reference, metric))
 
     def score(setting: Callable[[int], Setting], numbers: Sequence[int]) -> tuple[float, float]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +17,7 @@ from typing import Any
 import jaxtyping
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
 from heed.core.config import Document
 from heed.execute import prepare_run
@@ -107,6 +109,15 @@ def prepared(folder: Path, out: str = "run", **changes: Any) -> Run:
     """A tiny run on toy pairs, prepared but not trained, in `folder / out`."""
     options = TrainOptions(folder / out, device="cpu", quiet=True)
     return prepare_run(Planner(Document(), tiny_keys(folder, **changes), options).plan(), options.out, quiet=True)
+
+
+def other_weights(run: Path, folder: Path) -> Path:
+    """A copy of a run that translates differently, as the scores of its words are turned around."""
+    shutil.copytree(run, folder, ignore=shutil.ignore_patterns("ctranslate2"))
+    weights = load_file(folder / "model.safetensors")
+    save_file({name: torch.flip(each, [0]) if each.dim() == 2 else each for name, each in weights.items()},
+              folder / "model.safetensors")  # fmt: skip
+    return folder
 
 
 def with_weights(run: Run) -> Run:

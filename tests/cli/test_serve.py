@@ -9,8 +9,10 @@ import subprocess
 import sys
 import threading
 import urllib.request
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 from command import call
@@ -58,7 +60,19 @@ def test_missing_runs_and_missing_keys_are_reported(bigram: Path, tmp_path: Path
 
 def test_an_ensemble_is_of_one_run(bigram: Path) -> None:
     result = call("serve", bigram, bigram, "--ensemble", bigram, "--port", "0")
-    assert (result.code, "--ensemble adds to one run, and several are given" in result.err) == (2, True)
+    assert (result.code, "--ensemble combines other runs with a single RUN" in result.err) == (2, True)
+
+
+def test_an_ensemble_is_loaded_at_the_start_and_at_a_change_over(bigram: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def change_over(catalogue: Catalogue, folders: dict[str, Path], load: Callable[[Path], Any], *_: object) -> None:
+        members = [model.loaded.combined.others for model in catalogue.models.values()]
+        members.append(load(folders[bigram.name]).combined.others)
+        assert [[run.folder for run in others] for others in members] == [[bigram], [bigram]]
+        raise UsageError("enough")
+
+    monkeypatch.setattr("heed.serve.engine.change_over.ChangeOver", change_over)
+    result = call("serve", bigram, "--ensemble", bigram, "--port", "0", "--threads", "1")
+    assert result.err.endswith("error: enough\n")
 
 
 def test_a_memory_guides_only_where_it_can(bigram: Path, tmp_path: Path) -> None:

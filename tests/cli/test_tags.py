@@ -10,14 +10,13 @@ from typing import Any
 
 import pytest
 from command import call
-from toy import TINY, flags, pairs, unchecked_shapes, write_lines, write_pairs
+from toy import TINY, flags, other_weights, pairs, unchecked_shapes, write_lines, write_pairs
 
 import heed
 from heed.cli.train import parse_part
 from heed.core.errors import UsageError
 from heed.evaluation.outputs import tags_for
 from heed.memory.store import TranslationMemory
-from heed.models.ensemble import Ensemble
 from heed.report.page import write_report
 from heed.run import Run
 from heed.serve.engine.catalogue import served
@@ -245,12 +244,14 @@ def test_a_run_with_tags_learns_from_corrections(multilingual: Path, tmp_path: P
     assert [data.tag, *((part.tag, part.tgt_lang) for part in data.parts)] == ["2bb", ("2bb", ""), ("2cc", "cc")]
 
 
-def test_an_ensemble_is_served_with_each_tag(multilingual: Path) -> None:
-    loaded = heed.load(multilingual, ensemble=multilingual)
-    model = served("both", loaded)
+def test_an_ensemble_is_served_with_each_tag(multilingual: Path, tmp_path: Path) -> None:
+    other = other_weights(multilingual, tmp_path / "other")
+    model = served("both", heed.load(multilingual, ensemble=other))
     assert [direction.tag for direction in model.directions] == ["2bb", "2cc"]
     for direction in model.directions:
-        expected: Any = heed.load(multilingual, ensemble=multilingual, tag=direction.tag)
-        assert isinstance(direction.translator.model, Ensemble)
-        [output] = direction.translator.translate(["ba ce"], expected.decoding)
-        assert output.text == expected.translate("ba ce")
+        both: Any = heed.load(multilingual, ensemble=other, tag=direction.tag)
+        alone: Any = heed.load(multilingual, tag=direction.tag)
+        [output] = direction.translator.translate(["ba ce"], both.decoding)
+        [expected], [different] = (each.hypotheses(["ba ce"]) for each in (both, alone))
+        assert (output.text, output.score) == (expected.text, pytest.approx(expected.score))
+        assert output.score != pytest.approx(different.score)

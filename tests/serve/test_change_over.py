@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
-from safetensors.torch import load_file, save_file
 from serving import REQUEST, Live, Runs, held, serving, until
+from toy import other_weights
 
 import heed
 from heed.serve.engine.catalogue import Catalogue, names_of
@@ -43,15 +42,6 @@ class Served:
     def lead_to(self, folder: Path) -> None:
         self.link.unlink()
         self.link.symlink_to(folder)
-
-
-def other_weights(run: Path, folder: Path) -> Path:
-    """A copy of a run that translates differently, as the scores of its words are turned around."""
-    shutil.copytree(run, folder, ignore=shutil.ignore_patterns("ctranslate2"))
-    weights = load_file(folder / "model.safetensors")
-    save_file({name: torch.flip(each, [0]) if each.dim() == 2 else each for name, each in weights.items()},
-              folder / "model.safetensors")  # fmt: skip
-    return folder
 
 
 def load(folder: Path) -> Predictor:
@@ -183,31 +173,40 @@ def test_no_two_models_have_one_name() -> None:
 
 
 def test_an_ensemble_is_served_and_follows_the_weights_of_every_member(runs: Runs, tmp_path: Path) -> None:
-    member = other_weights(runs.translator, tmp_path / "member")
+    first, member = tmp_path / "first", other_weights(runs.translator, tmp_path / "member")
+    shutil.copytree(runs.translator, first)
+    (first / "report.md").write_text("Report", encoding="utf-8")
 
     def load_both(folder: Path) -> Predictor:
         return heed.load(folder, ensemble=member)
 
     def expected() -> str:
-        predictor: Any = load_both(runs.translator)
+        predictor: Any = load_both(first)
         return str(predictor.translate("ba ce di"))
 
-    catalogue = Catalogue.of_runs([load_both(runs.translator)])
-    name = runs.translator.name
-    alone = Catalogue.of_runs([load(runs.translator)]).models[name]
+    catalogue = Catalogue.of_runs([load_both(first)])
+    alone = Catalogue.of_runs([load(first)]).models["first"]
     with serving(catalogue) as live:
         answer = live.post("/api/translate", {"text": "ba ce di"}).json
-        assert answer["text"] == expected() != heed.load(runs.translator).translate("ba ce di")
+        assert answer["text"] == expected() != heed.load(first).translate("ba ce di")
         [card] = live.get("/api/models").json["models"]
         assert card["parameters"] == 2 * alone.num_parameters
         assert card["description"] == f"2 models together; the first is {alone.description}"
-        before = catalogue.models[name]
+        before = catalogue.models["first"]
         assert before.fingerprint != alone.fingerprint
-        change_over = ChangeOver(catalogue, {name: runs.translator}, load_both, live.service.worker, live.service.log)
+        change_over = ChangeOver(catalogue, {"first": first}, load_both, live.service.worker, live.service.log)
         change_over.run()
-        assert catalogue.models[name] is before  # nothing has changed yet
-        shutil.copyfile(runs.translator / "model.safetensors", member / "other")
+        assert catalogue.models["first"] is before  # nothing has changed yet
+        shutil.copyfile(first / "model.safetensors", member / "other")
         (member / "other").replace(member / "model.safetensors")
         change_over.run()
-        assert catalogue.models[name] is not before
-        assert live.post("/api/translate", {"text": "ba ce di"}).json["text"] == expected() != answer["text"]
+        after = catalogue.models["first"]
+        assert after is not before
+        translation = live.post("/api/translate", {"text": "ba ce di"}).json["text"]
+        assert translation == expected() != answer["text"]
+        shutil.rmtree(member)
+        change_over.run()
+        assert catalogue.models["first"] is after
+        assert '"event": "model_kept"' in live.log.getvalue()
+        assert after.read_report() == "Report"  # that of the first run, which is as it was
+        assert live.post("/api/translate", {"text": "ba ce di"}).json["text"] == translation

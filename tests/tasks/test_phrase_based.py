@@ -218,6 +218,20 @@ def test_a_translator_with_another_vocabulary_scores_what_it_derives(
     assert [each.score for each in shown] == [each.score for each in alone.derivations(sources[0], 40, 2)]
 
 
+def test_both_are_served_and_a_glossary_is_honoured(run: Path, transformer: Path, tmp_path: Path) -> None:
+    together, alone = heed.load(run, ensemble=transformer), heed.load(run)
+    lines = [src for src, _ in pairs(6, seed=5)]
+    expected = [best.score for best in together.hypotheses(lines)]
+    assert expected != [best.score for best in alone.hypotheses(lines)]
+    with serving([together]) as server:
+        answers = [server.post("/api/translate", {"text": line}).json for line in lines]
+    best = [answer["sentences"][0]["hypotheses"][0] for answer in answers]
+    assert [each["score"] for each in best] == pytest.approx(expected, abs=1e-3)
+    glossary = write_lines(tmp_path / "terms.tsv", ["ce\tNeuwort"])
+    words = ("--ensemble", transformer, "--glossary", glossary)
+    assert "Neuwort" in call("translate", run, *words, stdin="ba ce di\n").out
+
+
 def test_a_scorer_with_tags_uses_the_one_of_the_languages(run: Path, tmp_path: Path) -> None:
     wanted = {
         **tiny_keys(tmp_path), "data.src_lang": "en", "data.tgt_lang": "fr", "data.tag": "2fr",
@@ -263,7 +277,7 @@ def test_what_cannot_score_derivations_is_refused(run: Path, rules: Path, transf
 def test_a_scorer_must_know_every_word(run: Path, tmp_path: Path) -> None:
     words = {**tiny_keys(tmp_path), "data.src_lang": "en", "data.tgt_lang": "de", "tokenizer.kind": "word"}
     heed.train({**words, "training.max_steps": 1, "training.eval_every": 1}, tmp_path / "words", quiet=True)
-    with pytest.raises(UsageError, match="all words that it does not know are the same"):
+    with pytest.raises(UsageError, match="a single token for all words that it does not know"):
         heed.load(run, ensemble=tmp_path / "words")
 
 

@@ -111,8 +111,10 @@ class Compute:
         runs = [predictor.run, *predictor.combined.others]
         if predictor.can("translate") and predictor.engine is not None and len(runs) == 1:
             use_threads(1)
-        elif not self.threads or predictor.can("translate"):  # phrases, of which the others score some, come first
-            use_threads(faster_threads(runs[-1].blank_model, self.threads or num_threads()))
+        elif not self.threads or predictor.can("translate"):
+            models = [run.blank_model for run in runs]
+            measured = next((model for model in models if not model.count_based), models[0])  # counts need no threads
+            use_threads(faster_threads(measured, self.threads or num_threads()))
         return predictor
 
     def open_without_pytorch(self, ability: str, folder: Path, engine: str | None, tag: str | None = None) -> Any:

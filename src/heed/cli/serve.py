@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from heed.cli.options import Compute, Ensemble, Quiet, warn_if_not_usable
+from heed.cli.options import Compute, Ensemble, Quiet, use_threads, warn_if_not_usable
 from heed.core.errors import UsageError
 from heed.core.progress import message, warn
 
@@ -78,7 +78,9 @@ def serve(
       curl localhost:8000/translate -d q="Two dogs." -d source=en -d target=fr
     """
     if ensemble and len(runs) > 1:
-        raise UsageError("--ensemble adds to one run, and several are given: serve them without it, or one with it.")
+        raise UsageError(
+            "--ensemble combines other runs with a single RUN, but several were given. Leave it out, or give one RUN."
+        )
     signal.signal(signal.SIGUSR1, signal.SIG_IGN)  # until the models are served, which it would change
     from heed.core.allocator import share_one_heap
 
@@ -149,6 +151,8 @@ def _loader(load: Callable[..., Predictor], guide: bool, quiet: bool) -> Callabl
         loaded = load(folder)
         if guide and can_be_guided(loaded):
             loaded = load(folder, engine="torch")
+        if loaded.can("derive") and loaded.combined.others:
+            use_threads(1)  # its searches run in several threads, and in each the others score what it finds
         warn_if_not_usable(loaded, quiet)
         return loaded
 

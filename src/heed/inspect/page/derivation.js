@@ -4,7 +4,7 @@ import { el, scrollable } from "./dom.js";
 
 const signedScore = (number) => number.toFixed(2).replace("-", "\u2212");
 
-const DIFFERENT = "None of these derivations is that of the translation above. A glossary, for example, changes it.";
+const DIFFERENT = "The translation above is not among these derivations. A glossary, or the other models of an ensemble, can lead to another one.";
 
 /** The views of a DerivationInspection. `shown`: the translation that the page shows, if it shows one. */
 export function derivationView({ source, weights, derivations }, shown = null) {

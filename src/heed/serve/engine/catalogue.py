@@ -90,6 +90,7 @@ class ServedModel:
         """Its run folder, and those of the other runs of its ensemble."""
         self.fingerprint = fingerprint_of(self.folders)
         """Eight hexadecimal digits that identify the weights, from their beginning and size."""
+        self._fingerprint_of_run = fingerprint_of(self.folders[:1])
         self.version = version_of(self.folders)
         self.num_parameters = sum(run.num_parameters for run in runs)
         self.description = model_sentence(self.run)
@@ -144,7 +145,7 @@ class ServedModel:
         """The text of its report.md; None without one, if it is not a regular file, or if it is another run's."""
         try:
             report = report_text(self.run)
-            return report if fingerprint_of(self.folders) == self.fingerprint else None
+            return report if fingerprint_of(self.folders[:1]) == self._fingerprint_of_run else None
         except (MissingInputError, DataError):
             return None
 
@@ -342,6 +343,6 @@ def _predictors(loaded: Predictor) -> list[Any]:
 
 
 def _with_tag(loaded: Any, tag: str) -> Any:
-    """The run with a tag, and so the others of its ensemble."""
-    run, others = loaded.run.with_tag(tag), [other.with_tag(tag) for other in loaded.combined.others]
-    return run.task_type.predictor(run, replace(loaded.combined, others=others)) if others else run.predictor
+    """The run with a tag, with the others of its ensemble, to which it gives its sources."""
+    run = loaded.run.with_tag(tag)
+    return run.task_type.predictor(run, loaded.combined) if loaded.combined.others else run.predictor

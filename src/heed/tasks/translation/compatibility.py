@@ -127,8 +127,8 @@ def scorer_of(translator: Any, other: Any) -> Any:
         raise UsageError(f"{pair}: these are in lower case, and its own are not (data.normaliser.lowercase).")
     if not scorer.tokenizers["tgt"].seldom_unknown:
         raise UsageError(
-            f"{pair}: for it, all words that it does not know are the same. Train it with a tokenizer that can write "
-            "any text (bpe)."
+            f"{pair}: it has a single token for all words that it does not know. Train it with a tokenizer that can "
+            "write any text (bpe)."
         )
     return scorer
 

@@ -101,7 +101,7 @@ def choose_translation(stats: CorpusStats, machine: Machine, given: Mapping[str,
     if kind in MODELS and MODELS[kind].count_based:
         return without(_counted(stats, given, str(kind), "given"), given)
     if kind is None and _prefers_phrases(stats, machine, given):
-        why = "better on similar corpora, see below; better still with both: docs/phrase-based.md"
+        why = "better on similar corpora, see below; often better still with both: docs/phrase-based.md"
         return without(_counted(stats, given, "phrase_based", why), given)
     on_cpu = machine.device == "cpu"
     size = size_for(stats.num_all, on_cpu)

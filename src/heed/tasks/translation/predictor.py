@@ -395,8 +395,8 @@ class TranslationPredictor(Translating, Predictor):
                 )
             if not MODELS[self.run.recipe.model.kind].proposes_several:
                 raise UsageError(
-                    f"{self.run.folder} proposes a single translation of each line, so {other.folder} has no choice: "
-                    "an ensemble begins with phrases or with a translator that generates word by word."
+                    f"{self.run.folder} proposes a single translation of each line, so {other.folder} has nothing "
+                    "to choose from. Begin the ensemble with phrases, or with a translator that generates word by word."
                 )
             scorer_of(self, other.predictor)
 
