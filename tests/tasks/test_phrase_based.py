@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from command import call, call_without_pytorch
 from serving import serving
 from toy import pairs, tiny_keys, translate, write_lines
 
 import heed
+from heed.cli.options import Compute
 from heed.core.config import Document
 from heed.core.errors import DataError, MissingInputError, UsageError
 from heed.data.line_hashes import LineHashes
@@ -230,6 +232,26 @@ def test_both_are_served_and_a_glossary_is_honoured(run: Path, transformer: Path
     glossary = write_lines(tmp_path / "terms.tsv", ["ce\tNeuwort"])
     words = ("--ensemble", transformer, "--glossary", glossary)
     assert "Neuwort" in call("translate", run, *words, stdin="ba ce di\n").out
+
+
+def test_threads_are_measured_on_the_model_that_needs_them(
+    run: Path, transformer: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measured: list[str] = []
+
+    def faster_threads(model: Any, available: int) -> int:
+        measured.append(model.config.kind)
+        return 1
+
+    monkeypatch.setattr("heed.nn.device.faster_threads", faster_threads)
+    threads = torch.get_num_threads()
+    try:
+        Compute(threads=1, device="cpu").load(run)
+        assert measured == []  # the search of phrases computes with one
+        Compute(threads=1, device="cpu").load(run, ensemble=[transformer])
+        assert measured == ["transformer"]
+    finally:
+        torch.set_num_threads(threads)
 
 
 def test_a_scorer_with_tags_uses_the_one_of_the_languages(run: Path, tmp_path: Path) -> None:
