@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 from command import Result, call
-from toy import TINY, write_lines
+from toy import TINY, other_weights, write_lines
 
 import heed
 from heed.cli.options import Compute
@@ -499,14 +499,14 @@ def test_a_student_of_phrases_has_a_vocabulary_of_its_own(translator: Path, tmp_
     assert names == ["0.src", "pairs.src"], "without the text in the target language, which it cannot read"
     assert call("distill", phrases, "--out", tmp_path / "phrases-again", "--quiet").code == 0
     assert Run(tmp_path / "phrases-again").corpus["init"] == "", "counts have no weights to begin with"
-    assert call("distill", phrases, translator, "--beam", 5, "--out", tmp_path / "both", *tiny, "--quiet").code == 0
-    lines, taught = (_lines(tmp_path / "both.distilled" / f"0.{side}")[:20] for side in ("src", "tgt"))
-    predictor: Any = heed.load(phrases, ensemble=translator)
-    assert taught == predictor.translate(lines, predictor.decoding.model_copy(update={"beam_size": 5}))
-
-
-def _lines(path: Path) -> list[str]:
-    return path.read_text(encoding="utf-8").splitlines()
+    scorer = other_weights(translator, tmp_path / "scorer")  # so bad that it changes what the phrases find
+    assert call("distill", phrases, scorer, "--beam", 5, "--out", tmp_path / "both", *tiny, "--quiet").code == 0
+    files = [tmp_path / "both.distilled" / f"0.{side}" for side in ("src", "tgt")]
+    lines, taught = (file.read_text(encoding="utf-8").splitlines()[:40] for file in files)
+    both: Any = heed.load(phrases, ensemble=scorer)
+    alone: Any = heed.load(phrases)
+    options = both.decoding.model_copy(update={"beam_size": 5})
+    assert taught == both.translate(lines, options) != alone.translate(lines, options)
 
 
 def test_data_without_translatable_sources_is_refused(student: Path, tmp_path: Path) -> None:

@@ -73,7 +73,7 @@ def test_the_score_is_that_of_the_derivation_and_a_share_of_the_mean_of_the_othe
 
 
 def test_the_best_do_not_depend_on_how_many_are_asked_for() -> None:
-    targets = [" ".join("abcdefgh"[number % 8 :: 2 + number % 3]) or "h" for number in range(NUM_CANDIDATES + 10)]
+    targets = [" ".join("abcdefgh"[number % 8 :: 2 + number % 3]) for number in range(NUM_CANDIDATES + 10)]
     all_of_them = rescored(NUM_CANDIDATES + 10, targets=targets)
     assert len(all_of_them) == NUM_CANDIDATES
     assert [score for _, score in all_of_them] == sorted((score for _, score in all_of_them), reverse=True)

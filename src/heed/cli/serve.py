@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from heed.cli.options import Compute, Ensemble, Quiet, use_threads, warn_if_not_usable
+from heed.cli.options import Compute, Ensemble, Quiet, warn_if_not_usable
 from heed.core.errors import UsageError
 from heed.core.progress import message, warn
 
@@ -116,7 +116,10 @@ def serve(
         # In a thread that ends, which takes the compute threads it started with it. With more of these than cores,
         # OpenMP lets them sleep between any two products, and those of the worker would be late.
         with ThreadPoolExecutor(1) as pool:
-            names, load = names_of(runs), _loader(partial(compute.load, ensemble=ensemble or ()), server.guide, quiet)
+            names, load = (
+                names_of(runs),
+                _loader(partial(compute.load, searches_in_threads=True, ensemble=ensemble or ()), server.guide, quiet),
+            )
             # In no variable, so that a model can be freed when another has taken its place.
             guide = memory if server.guide else None
             catalogue = pool.submit(
@@ -151,8 +154,6 @@ def _loader(load: Callable[..., Predictor], guide: bool, quiet: bool) -> Callabl
         loaded = load(folder)
         if guide and can_be_guided(loaded):
             loaded = load(folder, engine="torch")
-        if loaded.can("derive") and loaded.combined.others:
-            use_threads(1)  # its searches run in several threads, and in each the others score what it finds
         warn_if_not_usable(loaded, quiet)
         return loaded
 

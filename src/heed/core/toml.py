@@ -29,7 +29,7 @@ KeyPath = tuple[str | int, ...]
 
 @dataclass(frozen=True)
 class Document:
-    """A parsed TOML text; `name` is the path as the user gave it, or empty if there is no file."""
+    """A parsed TOML document; `name` is the path as the user gave it, or empty if there is no file."""
 
     values: Mapping[str, Any] = field(default_factory=dict)
     text: str = ""

@@ -93,7 +93,7 @@ def real_log_probs(
 ) -> tuple[LogProbs, State]:
     """log P of the real tokens of a batch, or of those in `mask`, row by row, and the state after the batch.
 
-    `state`: of a language model; None starts a new one.
+    `state`: before the batch; None is that of a language model before any text.
     """
     features, after = model.advance(batch.tgt_in, state if state is not None else model.start(None, len(batch.rows)))
     mask = batch.tgt_mask if mask is None else mask
@@ -132,10 +132,9 @@ def score_targets(
 
     def score(rows: Sequence[int]) -> list[float]:
         batch = collate(None, [tgt_ids[i] for i in rows], range(len(rows)), BOS_ID, EOS_ID, PAD_ID).to(device)
-        features, _ = model.advance(batch.tgt_in, model.start(source, len(rows)))
-        log_probs = torch.zeros(batch.tgt_mask.shape, device=device)
-        log_probs[batch.tgt_mask] = model.head.log_prob(features[batch.tgt_mask], batch.tgt_out[batch.tgt_mask]).float()
-        return log_probs.double().sum(1).tolist()
+        log_probs, _ = real_log_probs(model, batch, model.start(source, len(rows)))
+        sums: list[float] = np.add.reduceat(log_probs, np.cumsum([0, *(lengths[i] for i in rows[:-1])])).tolist()
+        return sums
 
     return in_length_order(lengths, range(len(lengths)), score)
 

@@ -88,10 +88,10 @@ class ServedModel:
         runs = [self.run, *self.loaded.combined.others]
         self.folders = [run.folder for run in runs]
         """Its run folder, and those of the other runs of its ensemble."""
-        self.fingerprint = fingerprint_of(self.folders)
-        """Eight hexadecimal digits that identify the weights, from their beginning and size."""
-        self._fingerprint_of_run = fingerprint_of(self.folders[:1])
-        self.version = version_of(self.folders)
+        self._fingerprints = list(map(fingerprint_of, self.folders))
+        self.fingerprint = "-".join(self._fingerprints)
+        """Eight hexadecimal digits for each run that identify its weights, from their beginning and size."""
+        self.version = list(map(version_of, self.folders))
         self.num_parameters = sum(run.num_parameters for run in runs)
         self.description = model_sentence(self.run)
         if len(runs) > 1:
@@ -145,7 +145,7 @@ class ServedModel:
         """The text of its report.md; None without one, if it is not a regular file, or if it is another run's."""
         try:
             report = report_text(self.run)
-            return report if fingerprint_of(self.folders[:1]) == self._fingerprint_of_run else None
+            return report if fingerprint_of(self.run.folder) == self._fingerprints[0] else None
         except (MissingInputError, DataError):
             return None
 
@@ -270,31 +270,22 @@ def names_of(folders: Sequence[Path]) -> list[str]:
     return names
 
 
-def version_of(runs: Sequence[Path]) -> list[tuple[int, int, int]]:
-    """What changes when the file with the weights of one of several runs is replaced.
+def version_of(run: Path) -> tuple[int, int, int]:
+    """What changes when the file with the weights of a run is replaced. Raises MissingInputError and DataError."""
+    with open_own(run, WEIGHTS) as file:
+        status = os.fstat(file.fileno())
+    return status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def fingerprint_of(run: Path) -> str:
+    """Eight hexadecimal digits for the beginning and the size of the weights, which hardly any two runs share.
 
     Raises MissingInputError and DataError.
     """
-    versions: list[tuple[int, int, int]] = []
-    for run in runs:
-        with open_own(run, WEIGHTS) as file:
-            status = os.fstat(file.fileno())
-        versions.append((status.st_ino, status.st_size, status.st_mtime_ns))
-    return versions
-
-
-def fingerprint_of(runs: Sequence[Path]) -> str:
-    """Eight hexadecimal digits for the beginnings and the sizes of the weights, which hardly any two models share.
-
-    Raises MissingInputError and DataError.
-    """
-    digest = hashlib.sha256()
-    for run in runs:
-        with open_own(run, WEIGHTS) as file:
-            head = file.read(1 << 20)
-            size = os.fstat(file.fileno()).st_size
-        digest.update(head + str(size).encode())
-    return digest.hexdigest()[:8]
+    with open_own(run, WEIGHTS) as file:
+        head = file.read(1 << 20)
+        size = os.fstat(file.fileno()).st_size
+    return hashlib.sha256(head + str(size).encode()).hexdigest()[:8]
 
 
 def can_be_guided(loaded: Predictor) -> bool:
@@ -336,13 +327,8 @@ def _predictors(loaded: Predictor) -> list[Any]:
         predictors.append(loaded)
     except UsageError as error:  # each of its sources needs a tag
         refused = error
-    predictors += [_with_tag(loaded, tag) for tag in loaded.run.recipe.data.tags]
+    tagged = [loaded.run.with_tag(tag) for tag in loaded.run.recipe.data.tags]
+    predictors += [run.task_type.predictor(run, loaded.combined) for run in tagged]
     if refused is not None and not predictors:
         raise refused
     return predictors
-
-
-def _with_tag(loaded: Any, tag: str) -> Any:
-    """The run with a tag, with the others of its ensemble, to which it gives its sources."""
-    run = loaded.run.with_tag(tag)
-    return run.task_type.predictor(run, loaded.combined) if loaded.combined.others else run.predictor

@@ -66,7 +66,7 @@ class ChangeOver:
         """The model of the run that has a model's name now, which may be the same."""
         try:
             folder = self._folders[old.name].resolve()
-            if folder == old.run.folder and version_of(old.folders) == old.version:
+            if folder == old.run.folder and list(map(version_of, old.folders)) == old.version:
                 return old
             new = served(old.name, self._load(folder), self._catalogue.guide)
             _check_replaces(old, new)

@@ -329,9 +329,8 @@ class TranslationPredictor(Translating, Predictor):
         checks = replace(self.checks, confidence=None) if self.combined else self.checks  # it is the model's own
         if self._derives:
             derives = cast(Derives, self.run.model)
-            if self.combined.others:
-                scorers = [scorer_of(self, other.predictor) for other in self.combined.others]
-                derives = RescoredDerivations(derives, src, tgt, [scorer.translator for scorer in scorers])
+            if self._scorers:
+                derives = RescoredDerivations(derives, src, tgt, [scorer.translator for scorer in self._scorers])
             return DerivingTranslator(derives, src, tgt, self.data.normaliser, checks)
         model, lm = combined_model(self.run, self.combined)
         limits = [run.recipe.model.max_positions for run in (self.run, *self.combined.others)]
@@ -386,6 +385,11 @@ class TranslationPredictor(Translating, Predictor):
                 f"{self.run.folder}: a translator that searches over whole derivations cannot be combined with --lm or "
                 "--memory, since it gives no probability of the next word."
             )
+        if self.combined.others and not MODELS[self.run.recipe.model.kind].proposes_several:
+            raise UsageError(
+                f"{self.run.folder} proposes a single translation of each line, so the others have nothing to choose "
+                "from. Begin the ensemble with phrases, or with a translator that generates word by word."
+            )
         for other in self.combined.others:
             other.predictor.require("translate", "an ensemble with a translator")
             if _derives(other):
@@ -393,12 +397,12 @@ class TranslationPredictor(Translating, Predictor):
                     f"{self.run.folder} and {other.folder}: of an ensemble, only the first run may search over whole "
                     "derivations; the others score its translations."
                 )
-            if not MODELS[self.run.recipe.model.kind].proposes_several:
-                raise UsageError(
-                    f"{self.run.folder} proposes a single translation of each line, so {other.folder} has nothing "
-                    "to choose from. Begin the ensemble with phrases, or with a translator that generates word by word."
-                )
-            scorer_of(self, other.predictor)
+        _ = self._scorers
+
+    @cached_property
+    def _scorers(self) -> list[Any]:
+        """The predictors of the other runs, which score derivations. Raises UsageError if they cannot."""
+        return [scorer_of(self, other.predictor) for other in self.combined.others]
 
 
 def _derives(run: Run) -> bool:
