@@ -15,12 +15,13 @@ from itertools import product
 from pathlib import Path
 
 import numpy as np
-from sacrebleu.metrics import BLEU
 
 from heed.api import load
 from heed.core.environment import num_cpus
 from heed.decoding.hypothesis import single_spaced
 from heed.evaluation.test_set import read_parallel
+from heed.metrics import output_metric
+from heed.metrics.metric import OutputMetric
 from heed.nn.device import set_threads
 
 WEIGHTS = (0.1, 0.3, 0.5, 1.0)
@@ -29,21 +30,21 @@ Setting = tuple[float, float]
 
 
 class Line:
-    """The candidates of a line, with their scores [K] and the statistics of BLEU [K, 10]."""
+    """The candidates of a line, with their scores [K] and the counts of BLEU [K, 10]: both lengths first."""
 
     def __init__(
         self, candidates: Sequence[str], scores: Sequence[float], log_probs: Sequence[Sequence[float]], reference: str,
-        metric: BLEU,
+        metric: OutputMetric,
     ) -> None:  # fmt: skip
         self.scores = np.array(scores)
         self.log_probs = np.mean(log_probs, axis=0)
         self.words = np.array([len(each.split()) for each in candidates])
-        self.statistics = np.array([metric._extract_corpus_statistics([each], [[reference]])[0] for each in candidates])
+        self.counts = np.array(metric.counts(candidates, [reference] * len(candidates)))
 
     def chosen(self, setting: Setting) -> np.ndarray:
-        """The statistics of the best candidate with w and b."""
+        """The counts of the best candidate with w and b."""
         w, b = setting
-        best: np.ndarray = self.statistics[int(np.argmax(self.scores + w * (self.log_probs + b * self.words)))]
+        best: np.ndarray = self.counts[int(np.argmax(self.scores + w * (self.log_probs + b * self.words)))]
         return best
 
 
@@ -58,8 +59,10 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=0, help="CPU threads (default: all cores)")
     given = parser.parse_args()
     set_threads(given.threads or num_cpus())
-    test, metric = read_parallel(given.src, given.ref), BLEU()
+    test = read_parallel(given.src, given.ref)
     phrases, scorers = load(given.phrases), [load(path).translator for path in given.scorers]
+    data = phrases.run.recipe.data
+    metric = output_metric("bleu", data.tgt_lang or None, data.tokenised)
     options = phrases.run.recipe.decoding.model_copy(update={"nbest": given.candidates})
     lines: list[Line] = []
     for source, reference, best in zip(
@@ -74,8 +77,7 @@ def main() -> None:
     def score(setting: Callable[[int], Setting], numbers: Sequence[int]) -> tuple[float, float]:
         """BLEU and the length ratio of some lines; `setting`: w and b of a line."""
         sums = np.sum([lines[i].chosen(setting(i)) for i in numbers], axis=0)
-        result = metric._compute_score_from_stats(sums.tolist())
-        return result.score, result.sys_len / result.ref_len
+        return metric.value(sums), sums[0] / sums[1]
 
     everything = range(len(lines))
     print(f"| w | {' | '.join(f'b = {b:g}' for b in BONUSES)} |")
