@@ -42,6 +42,7 @@ LINES = """
     evaluation integrity
     report
     planner
+    scorer
     execute
     api
     compress inspect export memory

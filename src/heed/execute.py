@@ -18,7 +18,6 @@ from heed.core.errors import DataError, UsageError
 from heed.core.files import empty_folder, is_claimed, is_debris, sole_writer, storage_errors
 from heed.core.progress import message, warn
 from heed.core.run_files import RunFiles
-from heed.core.toml import MAX_BYTES, parse_toml
 from heed.data.validation import read_valid
 from heed.models import GenerativeModel
 from heed.models.depth_change import with_layers
@@ -26,9 +25,9 @@ from heed.models.vocabulary_change import same_pieces, with_vocabularies
 from heed.nn.device import choose_device
 from heed.nn.weight_file import save_weights
 from heed.planner import LIMITS, Plan, TrainOptions, check_diagnosis, tokenizer_of, transfer_of
-from heed.recipe import build_recipe
 from heed.report.page import REPORT, finish_report
-from heed.run import RECIPE, WEIGHTS, Run, load_weights
+from heed.run import RECIPE, SCORER, WEIGHTS, Run, load_weights
+from heed.scorer import judge, plan_scorer, scorer_options
 from heed.tasks.prepare import DIAGNOSIS, add_seen, require_enough, vocabulary_digests, write_corpus
 from heed.tasks.task import Task
 from heed.text.doctor.diagnose import unknown_pieces
@@ -70,7 +69,20 @@ def check_folder(options: TrainOptions, needed: Sequence[Path] = ()) -> None:
 
 def is_complete(out: Path) -> bool:
     """Whether a folder has a run that is not a training which was interrupted."""
-    return (out / WEIGHTS).exists() and ((out / REPORT).exists() or not (out / LOG).exists())
+    is_trained = (out / WEIGHTS).exists() and ((out / REPORT).exists() or not (out / LOG).exists())
+    return is_trained and not (Run(out).names_scorer and not _is_judged(out))
+
+
+def can_continue(out: Path) -> bool:
+    """Whether a folder has a training that was interrupted, and can go on."""
+    return bool(list_checkpoints(out / "checkpoints")) or (
+        (out / WEIGHTS).exists() and (out / REPORT).exists() and not is_complete(out)
+    )
+
+
+def _is_judged(out: Path) -> bool:
+    """Whether a run of phrases was validated with its scorer too, after the scorer's training."""
+    return is_complete(out / SCORER) and read_metrics(out)[-1]["event"] == "validation"
 
 
 def _in_use(out: Path) -> str:
@@ -85,6 +97,8 @@ def _in_use(out: Path) -> str:
 def execute(plan: Plan, options: TrainOptions, ranks: Ranks = ALONE) -> Outcome:
     """Prepare the data, train, and write the run folder. With several ranks, rank 0 calls this."""
     check_diagnosis(plan.diagnosis, options.force)
+    if plan.recipe.training.scorer and ranks.world_size > 1:
+        raise UsageError("training.scorer trains two models, one after the other, in one process: leave out --nproc.")
     if plan.recipe.data.holds_out:
         require_enough(plan.diagnosis.num_pairs, plan.recipe.data.num_held_out)
     data = plan.recipe.data
@@ -99,7 +113,8 @@ def execute(plan: Plan, options: TrainOptions, ranks: Ranks = ALONE) -> Outcome:
             warn(text, options.quiet)
         ranks.wait()
         model = first_model(run, init, options.quiet, transfer)
-    return _learn(run, model, None, options.quiet, ranks)
+    outcome = _learn(run, model, None, options.quiet, ranks)
+    return _train_scorer(run, options) if plan.recipe.training.scorer else outcome
 
 
 @contextmanager
@@ -215,6 +230,21 @@ def _learn(run: Run, model: GenerativeModel, checkpoint: Checkpoint | None, quie
     return outcome
 
 
+def _train_scorer(
+    run: Run, options: TrainOptions, strict: bool = False, limits: Mapping[str, object] | None = None
+) -> Outcome:
+    """Train the model that scores what a run of phrases proposes, or continue to, and see what both are worth."""
+    inner = scorer_options(options)
+    with sole_writer(run.folder):
+        if list_checkpoints(inner.out / "checkpoints"):
+            outcome = resume(inner, strict, limits=limits)
+        else:
+            outcome = execute(plan_scorer(run, options, limits or {}), inner)
+        if outcome.interrupted_by is None:
+            judge(Run(run.folder, run.device), options.quiet)
+    return outcome
+
+
 def _count(run: Run, model: Any, task: Task, quiet: bool) -> Outcome:
     begin = time.perf_counter()
     task.estimate(model)
@@ -240,6 +270,9 @@ def resume(
     folder = options.out
     run = Run(folder, choose_device(options.device))
     run.require_prepared()
+    if run.names_scorer:
+        run.require_weights()
+        return _train_scorer(run, options, strict, limits)
     if run.blank_model.count_based:
         raise UsageError(f"{folder} is count-based and cannot be resumed. Train it again with --overwrite.")
     if limits:
@@ -299,16 +332,7 @@ def _change_limits(run: Run, limits: Mapping[str, object]) -> None:
             f"({allowed}, --max-time); for other changes start a new run with --init {run.folder}."
         )
     _require_higher(run, limits)
-    import tomlkit
-
-    path = run.folder / RECIPE
-    content = run.files.read_anyway(RECIPE, "It is used as it is.", MAX_BYTES)
-    document = tomlkit.parse(content.decode("utf-8-sig"))
-    build_recipe(parse_toml(content, str(path)), limits)  # refuses invalid values
-    for key, value in limits.items():
-        document["training"][key.removeprefix("training.")] = value
-    with storage_errors("write the recipe", path=path), run.files.write(RECIPE, "w") as file:
-        file.write(tomlkit.dumps(document))
+    run.change_recipe(limits)
 
 
 def first_model(run: Run, init: Run | None, quiet: bool, transfer: Transfer | None = None) -> GenerativeModel:

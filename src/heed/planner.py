@@ -66,8 +66,8 @@ class TrainOptions:
     """With `init` and its reader: a second language model, which reads from the end (ELMo)."""
     is_student: bool = False
     """The model learns from teachers; with `init`, as fast as if it began with random weights."""
-    is_first_task: bool = False
-    """The model gives others their first weights: its data and what to expect of it are not described."""
+    is_part: bool = False
+    """The model only serves another one of the same data: the data and what to expect are not described again."""
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ class Planner:
             _require_trained(self.init, options.new_vocabulary)
         self.tokenizer_of = tokenizer_of(options, self.init)
         self.transfer = transfer_of(options, self.init)
-        self.is_first_task = options.is_first_task
+        self.is_part = options.is_part
         self.is_fine_tuning = self.init is not None and not options.is_student
         self.device = choose_device(options.device)
         if document.name and data_dir() is not None:
@@ -152,7 +152,7 @@ class Planner:
             vocabularies = task.vocabularies({side: len(each.vocabulary) for side, each in tokenizers.items()})
         self._name_unused_limits(recipe)
         quality, similar = "", tuple[str, ...]()
-        if not self.is_first_task:
+        if not self.is_part:
             quality = task.expected_quality(recipe, stats, machine) if self.init is None else ""
             similar = tuple(task.similar_corpora(stats.num_all, stats.characters_per_row))
         plan = Plan(
@@ -165,7 +165,7 @@ class Planner:
     def _name_unused_limits(self, recipe: Recipe) -> None:
         """Warn about limits of updates and time for a model that is estimated from counts."""
         unused = [key for key in LIMITS if key in self.overrides]
-        if unused and MODELS[recipe.model.kind].count_based:
+        if unused and MODELS[recipe.model.kind].count_based and not recipe.training.scorer:
             verb = "have" if len(unused) > 1 else "has"
             listed = " and ".join(unused)
             warn(f"{listed} {verb} no effect: {recipe.model.kind} is estimated from counts.", self.quiet)

@@ -5,7 +5,7 @@ The table `[data]` depends on the task, so each task has its own schema (`recipe
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Annotated, Any, Literal
@@ -70,6 +70,7 @@ class Recipe(Config):
                 'training.optimizer = "muon" needs whole matrices, which training.parallel = "sharded" divides: set '
                 'training.parallel = "data", or another optimizer'
             )
+        _check_scorer(training.scorer, self.model.kind, kinds)
         _check_own_words(training, task)
         if task.Head is None and (training.freeze != "none" or training.unfreeze_every or training.layer_decay != 1):
             raise ValueError(
@@ -78,6 +79,21 @@ class Recipe(Config):
             )
         task.check(self, is_new="format" not in self.model_fields_set)  # only recipes of run folders have a format
         return self
+
+
+def _check_scorer(scorer: str, kind: str, kinds: Sequence[str]) -> None:
+    """Raise ValueError for a second model where the first does not propose several outputs, or that cannot score them.
+
+    `kinds`: those of the task.
+    """
+    scoring = [name for name in kinds if not MODELS[name].derives]
+    if scorer and not MODELS[kind].proposes_several:
+        raise ValueError(
+            f'training.scorer scores what phrases propose, and model.kind = "{kind}" does not propose several outputs: '
+            "leave it out"
+        )
+    if scorer and scorer not in scoring:
+        raise ValueError(f"training.scorer is a model.kind of {', '.join(scoring)}, got {scorer!r}")
 
 
 def _check_own_words(training: TrainingConfig, task: type[Task]) -> None:

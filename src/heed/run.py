@@ -31,6 +31,8 @@ from heed.tasks.task import Task
 from heed.text.tokenizers import Tokenizer, load_tokenizers
 
 RECIPE, WEIGHTS = "recipe.toml", "model.safetensors"
+SCORER = "scorer"
+"""Folder in a run of phrases with the run that scores what they propose (`training.scorer`)."""
 RESTORING = "restoring-sentences"
 """Name of a run that has only learned to restore masked sentences, for others to begin with."""
 _EDITED = "It is used as it is; if nobody edited it on purpose, restore the run's original file."
@@ -88,6 +90,22 @@ class Run:
         document = parse_toml(self.files.read_anyway(RECIPE, _EDITED, MAX_RECIPE), str(self.folder / RECIPE))
         require_known_format(document)
         return build_recipe(document)
+
+    def change_recipe(self, changes: Mapping[str, object]) -> None:
+        """Write other values of some keys into recipe.toml, and keep its comments.
+
+        Raises UsageError for values that a recipe cannot have, and StorageError. Open the run again to use them.
+        """
+        import tomlkit
+
+        content = self.files.read_anyway(RECIPE, _EDITED, MAX_RECIPE)
+        build_recipe(parse_toml(content, str(self.folder / RECIPE)), changes)  # refuses invalid values
+        document: Any = tomlkit.parse(content.decode("utf-8-sig"))
+        for key, value in changes.items():
+            table, _, name = key.rpartition(".")
+            document[table][name] = value
+        with storage_errors("write the recipe", path=self.folder / RECIPE), self.files.write(RECIPE, "w") as file:
+            file.write(tomlkit.dumps(document))
 
     @property
     def sides(self) -> tuple[str, ...]:
@@ -175,6 +193,22 @@ class Run:
         if self.packs:
             pack(model, rounded=precision == "int8")
         return model
+
+    @property
+    def names_scorer(self) -> bool:
+        """Whether its recipe has a second model trained, which scores what this one proposes."""
+        return bool(self.recipe.training.scorer)
+
+    @cached_property
+    def scorer(self) -> Run | None:
+        """The run of this second model, opened like this one; None if it has no weights yet, or is not there."""
+        folder = self.folder / SCORER
+        if not self.names_scorer or not (folder / WEIGHTS).exists():
+            return None
+        scorer = Run(folder, self.device)
+        scorer.precision, scorer.packs, scorer.engine = self.precision, self.packs, self.engine
+        scorer.num_workers = self.num_workers
+        return scorer
 
     @property
     def task_type(self) -> type[Task]:

@@ -217,7 +217,7 @@ def test_a_translator_with_another_vocabulary_scores_what_it_derives(
     assert done.code == 0
     assert "ensemble of 2" in done.out
     shown = together.derivations(sources[0], 40, 2)
-    assert [each.score for each in shown] == [each.score for each in alone.derivations(sources[0], 40, 2)]
+    assert [each.score for each in shown] == pytest.approx([score for _, score in expected[0][:2]], abs=1e-3)
 
 
 def test_both_are_served_and_a_glossary_is_honoured(run: Path, transformer: Path, tmp_path: Path) -> None:

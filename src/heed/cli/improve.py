@@ -77,7 +77,7 @@ def improve(
         use_threads(threads)  # the translator may have set another number
         options = TrainOptions(
             folder, overwrite=True, force=force or not translates, init=begin, device=device, quiet=quiet,
-            new_vocabulary=begin is not None, is_first_task=not translates,
+            new_vocabulary=begin is not None, is_part=not translates,
         )  # fmt: skip
         run_training(recipe, own, options, dry_run=False, restartable=True)
 

@@ -302,15 +302,13 @@ def run_training(
 
     `restartable`: continue from a checkpoint of the run, or do nothing if it is complete. `advises`: on threads.
     """
-    from heed.execute import follow, is_complete, resume
+    from heed.execute import can_continue, follow, is_complete, resume
     from heed.nn.device import choose_device
-    from heed.training.checkpoints import list_checkpoints
     from heed.training.ranks import joined
 
     outcome = None
     with joined(choose_device(options.device)) as ranks:
-        checkpoints = list_checkpoints(options.out / "checkpoints") if restartable and not dry_run else []
-        if any(ranks.highest(len(checkpoints))):
+        if any(ranks.highest(restartable and not dry_run and can_continue(options.out))):
             outcome = resume(options, ranks=ranks, limits=_new_limits(options.out, overrides))
         elif restartable and not dry_run and is_complete(options.out):
             _require_same_files(options.out, overrides)
@@ -365,7 +363,7 @@ def _lead(
     document = Document() if recipe is None else read_toml(recipe)
     plan = Planner(document, overrides, options).plan()
     require_readable(plan.diagnosis)
-    message(plan.diagnosis.render(), options.quiet or options.is_first_task)
+    message(plan.diagnosis.render(), options.quiet or options.is_part)
     check_diagnosis(plan.diagnosis, options.force)
     if not options.quiet:
         _show_choices(plan)
@@ -402,7 +400,11 @@ def _show_expectation(plan: Plan) -> None:
         message(plan.expected.render(plan.vocabularies is not None))
     elif MODELS[plan.recipe.model.kind].count_based:
         unit = "minutes" if MODELS[plan.recipe.model.kind].derives else "seconds"
-        message(f"expected: a few {unit}, because the model is count-based")
+        rest = plan.recipe.training.max_minutes
+        then = ""
+        if scorer := plan.recipe.training.scorer:
+            then = f"; then a second model ({scorer})" + (f" for the rest of {rest:g} minutes at most" if rest else "")
+        message(f"expected: a few {unit}, because the model is count-based{then}")
     if plan.warning:
         warn(plan.warning)
     if plan.expected_quality:

@@ -2,7 +2,8 @@
 
 A translator that derives proposes translations y of a source x. Translators that can score a text add to the score of
 each, log-linearly (Och & Ney 2002, section 1.2): score(y) + w · (mean log p(y | x) + b · |y|), where |y| is its number
-of words. They score text, so each may have its own vocabulary.
+of words. What is in parentheses is one more feature of the derivation. They score text, so each may have its own
+vocabulary.
 """
 
 from __future__ import annotations
@@ -13,26 +14,25 @@ from dataclasses import replace
 import numpy as np
 
 from heed.inference.translator import ModelTranslator
-from heed.statistical.derivation import Derivation, Derives, Forced
+from heed.statistical.derivation import Derivation, DerivationStep, Derives, Forced
 from heed.statistical.predictor import Floats
 from heed.text.tokenizers import Tokenizer
 
+SECOND_SCORE = "second score"
+"""Name of the feature."""
 NUM_CANDIDATES = 30
 """Derivations that are scored, and so the most that there are: the best never depends on how many are asked for."""
 WEIGHT = 0.3
-"""Weight of the mean log-probability."""
+"""Weight of the second score."""
 WORD = 1.0
-"""What is added to it for each word, in nats: shorter translations have higher probabilities.
+"""What is added to the log-probability for each word, in nats: shorter translations have higher probabilities.
 
 Both were chosen on validation data (docs/results/low-resource.md, "Phrases scored by a Transformer").
 """
 
 
 class RescoredDerivations:
-    """A translator that derives, and others that score its translations.
-
-    It derives too (`Derives`), but a score is not only the weighted sum of a derivation's features.
-    """
+    """A translator that derives, and others that score its translations. It derives too (`Derives`)."""
 
     def __init__(
         self, model: Derives, src_tokenizer: Tokenizer, tgt_tokenizer: Tokenizer, scorers: Sequence[ModelTranslator]
@@ -46,19 +46,33 @@ class RescoredDerivations:
         derivations = self._model.derive(source, width, NUM_CANDIDATES, forced)
         [text] = self._src_tokenizer.decode([source])
         targets = self._tgt_tokenizer.decode([each.ids for each in derivations])
-        added = self._added(text, targets).tolist()
-        rescored = [replace(each, score=each.score + more) for each, more in zip(derivations, added, strict=True)]
-        return sorted(rescored, key=lambda each: -each.score)[:number]
+        second = self._second_scores(text, targets)
+        if second is not None:
+            derivations = [_with(each, score, source) for each, score in zip(derivations, second.tolist(), strict=True)]
+        return sorted(derivations, key=lambda each: -each.score)[:number]
 
     def weights_by_name(self) -> Mapping[str, float]:
         """The weights of the features of the derivations."""
-        return self._model.weights_by_name()
+        return with_second_score(self._model.weights_by_name())
 
-    def _added(self, source: str, targets: Sequence[str]) -> Floats:
-        """What is added to the score of each target; nothing if the source or a target is too long for all scorers."""
+    def _second_scores(self, source: str, targets: Sequence[str]) -> Floats | None:
+        """The second score of each target; None if the source or a target is too long for all scorers."""
         scores = [scorer.score_all(source, targets) for scorer in self._scorers]
         read = [each for each in scores if each is not None]
         if not read:
-            return np.zeros(len(targets))
+            return None
         num_words = np.array([len(target.split()) for target in targets])
-        return np.asarray(WEIGHT * (np.mean(read, axis=0) + WORD * num_words), dtype=np.float64)
+        return np.asarray(np.mean(read, axis=0) + WORD * num_words, dtype=np.float64)
+
+
+def with_second_score(weights: Mapping[str, float]) -> Mapping[str, float]:
+    """The weights of features, with that of the second score."""
+    return {**weights, SECOND_SCORE: WEIGHT}
+
+
+def _with(derivation: Derivation, second_score: float, source: Sequence[int]) -> Derivation:
+    """The derivation with a last step, of the whole translation, that has the second score."""
+    end = (len(source), len(source)), (len(derivation.ids), len(derivation.ids))
+    step = DerivationStep(*end, {SECOND_SCORE: second_score})
+    score = derivation.score + WEIGHT * second_score
+    return replace(derivation, score=score, steps=(*derivation.steps, step))

@@ -100,7 +100,8 @@ def model_sentence(run: Run) -> str:
         pieces = f"{next(iter(sizes.values())):,} pieces" + (" for both sides" if len(sizes) > 1 else "")
     else:
         pieces = " and ".join(f"{size:,} pieces ({side})" for side, size in sizes.items())
-    return f"{run.recipe.model.summary()}; {_TOKENIZERS.get(kind, kind)}, {pieces}"
+    scored = f"; what it proposes is scored by {model_sentence(run.scorer)}" if run.scorer else ""
+    return f"{run.recipe.model.summary()}; {_TOKENIZERS.get(kind, kind)}, {pieces}{scored}"
 
 
 def origin(run: Run) -> str:

@@ -49,13 +49,9 @@ def refresh_report(run: Run) -> None:
 
 def write_report(run: Run) -> Path:
     """Write `report.md`, and `curves.png` if matplotlib is installed, from the files in the run folder."""
-    events = read_metrics(run.folder)
-    train, validations, ends = (
-        [event for event in events if event["event"] == kind] for kind in ("train", "validation", "end")
-    )
-    kept = kept_validation(events)
+    train, validations, reason = _events(run)
+    kept = kept_validation(validations)
     analysis = read_analysis(run, kept["step"]) if kept else {}
-    reason = ends[-1]["reason"] if ends else COUNTED if validations else "nothing was trained"
     path = run.folder / REPORT
     with storage_errors("write the report", path=path):
         curves = draw_curves(run.folder, train, validations)
@@ -75,6 +71,15 @@ def write_report(run: Run) -> Path:
         with run.files.write_page(REPORT, "w") as file:
             file.write("\n\n".join(section for section in sections if section) + "\n")
     return path
+
+
+def _events(run: Run) -> tuple[Sequence[Event], Sequence[Event], str]:
+    """The events of a training with the losses of updates, those with validation scores, and why it ended."""
+    events = read_metrics(run.folder)
+    train, validations, ends = (
+        [event for event in events if event["event"] == kind] for kind in ("train", "validation", "end")
+    )
+    return train, validations, ends[-1]["reason"] if ends else COUNTED if validations else "nothing was trained"
 
 
 def report_text(run: Run) -> str:
@@ -107,6 +112,8 @@ def _summary(run: Run, analysis: Event, train: Sequence[Event], validations: Seq
         lines += _data_lines(run)
     machine = f" On {analysis['machine']}, in {run.recipe.training.precision}." if analysis.get("machine") else ""
     lines.append(f"- **Training**: {_training(run.task_type.targets, train, validations, reason)}{machine}")
+    if run.scorer is not None:
+        lines.append(f"- **Training of the scorer**: {_training('target tokens', *_events(run.scorer))}")
     names, scores = run.task_type.headline, analysis.get("scores", ())
     headline = [Score.from_json(score) for score in scores if not names or score["name"] in names]
     if headline:

@@ -23,7 +23,11 @@ Event = Mapping[str, Any]
 
 def write_analysis(run: Run, step: int, quiet: bool = False) -> None:
     """Analyse the weights that were kept, those of update `step`, and save the result in the run folder."""
-    analysis = {"step": step, **analyse(run, quiet)}
+    save_analysis(run, {"step": step, **analyse(run, quiet)})
+
+
+def save_analysis(run: Run, analysis: Mapping[str, Any]) -> None:
+    """Save an analysis in the run folder."""
     with run.files.write(VALIDATION, "w") as file:
         json.dump(analysis, file, ensure_ascii=False, indent=1)
 
@@ -44,9 +48,7 @@ def read_analysis(run: Run, step: int) -> dict[str, Any]:
 def add_section(run: Run, section: str) -> None:
     """Add a section of Markdown to the saved analysis, which the report repeats."""
     analysis = parse_json(run.files.read(VALIDATION))
-    analysis["sections"] = [*analysis.get("sections", ()), section]
-    with run.files.write(VALIDATION, "w") as file:
-        json.dump(analysis, file, ensure_ascii=False, indent=1)
+    save_analysis(run, {**analysis, "sections": [*analysis.get("sections", ()), section]})
 
 
 def analyse(run: Run, quiet: bool = False) -> dict[str, Any]:

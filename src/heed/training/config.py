@@ -74,6 +74,9 @@ class TrainingConfig(Config):
     """With risk: k, the translations that are sampled for each source; 100 in the paper."""
     risk_sharpness: float = Field(default=0.005, gt=0)
     """With risk: α, the exponent of the probabilities of these translations."""
+    scorer: str = ""
+    """For phrases: the model.kind of a second model, such as "transformer", which is then trained on the same data, in
+    the folder `scorer` of the run, and scores what they propose; with heed's own settings ("": none)."""
     freeze: Literal["none", "embeddings", "reader"] = "none"
     """For a reader with a head: keep the vectors of tokens, or the whole reader, as they are at the beginning."""
     unfreeze_every: float = Field(default=0.0, ge=0)

@@ -94,7 +94,7 @@ class ServedModel:
         self.version = list(map(version_of, self.folders))
         self.num_parameters = sum(run.num_parameters for run in runs)
         self.description = model_sentence(self.run)
-        if len(runs) > 1:
+        if any(run is not self.run.scorer for run in runs[1:]):
             self.description = f"{len(runs)} models together; the first is {self.description}"
         self._abilities = frozenset(filter(self.loaded.can, self.loaded.abilities))
 

@@ -71,6 +71,9 @@ def open_deriving(folder: Path, tag: str | None, precision: str, engine: str, nu
         model = values.get("model")
         if not isinstance(model, dict) or model.get("kind") not in [*KINDS] or values.get("members"):
             return None
+        training = values.get("training", {})
+        if not isinstance(training, dict) or training.get("scorer"):  # needs PyTorch
+            return None
         require_format(values.get("format", FORMAT), RECIPE)
         recipe = build(DerivingRecipe, Document(values))
         tokenizers = load_tokenizers(folder, ("src", "tgt"))

@@ -12,6 +12,7 @@ import torch
 
 from heed.core.environment import num_cpus
 from heed.core.errors import DataError, UsageError
+from heed.core.progress import warn
 from heed.data.validation import VALID, read_valid
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import Request, SearchOptions
@@ -22,13 +23,13 @@ from heed.inference.alignment import links_of_pairs
 from heed.inference.deriving_translator import DerivingTranslator
 from heed.inference.engine_contract import Engine
 from heed.inference.line_translator import LineTranslator
-from heed.inference.rescoring import RescoredDerivations
+from heed.inference.rescoring import RescoredDerivations, with_second_score
 from heed.inference.translator import ModelTranslator
 from heed.models import MODELS
 from heed.nn.contract import Autoregressive
 from heed.report.markdown import plain
 from heed.report.usability import usability
-from heed.run import WEIGHTS, Run
+from heed.run import SCORER, WEIGHTS, Run
 from heed.statistical.derivation import Derivation, Derives
 from heed.tasks.embedding import TokenAttention, TokenVectors, encoder_attention, encoder_vectors
 from heed.tasks.generation import combined_model, require_vocabularies
@@ -60,7 +61,7 @@ class TranslationPredictor(Translating, Predictor):
     run: Run
 
     def __init__(self, run: Run, combined: Combination = ALONE) -> None:
-        super().__init__(run, combined)
+        super().__init__(run, _with_own_scorer(run, combined))
         self._require_matching()
 
     @property
@@ -143,13 +144,13 @@ class TranslationPredictor(Translating, Predictor):
 
     def derivations(self, text: str, width: int, number: int) -> list[Derivation]:
         self.require("derive")
-        alone = cast(TranslationPredictor, self.run.predictor)  # scores of other runs are no features of a derivation
-        translator: DerivingTranslator = alone.translator
+        translator: DerivingTranslator = self.translator
         return translator.derivations(text, width, number)
 
     def derivation_weights(self) -> Mapping[str, float]:
         self.require("derive")
-        return cast(Derives, self.run.model).weights_by_name()
+        weights = cast(Derives, self.run.model).weights_by_name()
+        return with_second_score(weights) if self._scorers else weights
 
     def can(self, ability: str) -> bool:
         if not super().can(ability):
@@ -245,6 +246,8 @@ class TranslationPredictor(Translating, Predictor):
             return facts
         if self._derives:
             facts["weights"] = {name: round(value, 4) for name, value in self.derivation_weights().items()}
+            if (scorer := self.run.scorer) is not None:
+                facts["scored by"] = f"{scorer.folder.name} ({scorer.num_parameters:,} parameters)"
             return facts
         if rounding := self._rounding():
             facts["int8"] = rounding
@@ -258,7 +261,7 @@ class TranslationPredictor(Translating, Predictor):
         if corpus.get("characters_per_row"):
             known = self.run.task_type.similar_corpora(corpus["num_rows"], corpus["characters_per_row"])
             remarks += [f"**{known[0]}**: {'; '.join(known[1:])}."] if known else []
-        if MODELS[self.run.recipe.model.kind].proposes_several:
+        if MODELS[self.run.recipe.model.kind].proposes_several and not self.run.files.has(SCORER):
             remarks.append(
                 "**Perhaps better with a Transformer**: train one on the same data (`--model.kind=transformer`), and "
                 f"let it score what this run proposes: `heed translate {self.folder.resolve().name} --ensemble OTHER`."
@@ -282,6 +285,11 @@ class TranslationPredictor(Translating, Predictor):
     def open(self) -> None:
         if self.engine is None or self._derives:
             super().open()
+        if self.run.names_scorer and self.run.scorer is None:
+            warn(
+                f"{self.run.folder}: the model that scores translations is not in {self.run.folder / SCORER}, so "
+                f"phrases translate alone. Train it with `heed train --resume {self.run.folder}`, or put it back."
+            )
 
     def convert(self) -> None:
         if self._is_convertible:
@@ -403,6 +411,14 @@ class TranslationPredictor(Translating, Predictor):
     def _scorers(self) -> list[Any]:
         """The predictors of the other runs, which score derivations. Raises UsageError if they cannot."""
         return [scorer_of(self, other.predictor) for other in self.combined.others]
+
+
+def _with_own_scorer(run: Run, combined: Combination) -> Combination:
+    """The combination with the run's own scorer, if it has one, before the others."""
+    scorer = run.scorer
+    if scorer is None or any(scorer.folder.resolve() == other.folder.resolve() for other in combined.others):
+        return combined
+    return replace(combined, others=(scorer, *combined.others))
 
 
 def _derives(run: Run) -> bool:

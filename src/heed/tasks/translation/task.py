@@ -230,6 +230,8 @@ class TranslationTask(GenerationTask):
 
     def estimate(self, model: Any) -> None:
         minutes = self.recipe.training.max_minutes
+        if self.recipe.training.scorer:
+            minutes /= 2  # the other half is the scorer's
         deadline = time.monotonic() + 60 * minutes if minutes else math.inf
         data = bitext(self.store, self.valid, self.tokenizers, self.data)
         model.estimate(replace(data, is_late=lambda: time.monotonic() >= deadline))

@@ -1,0 +1,229 @@
+"""The scorer of a run of phrases: trained after them in the same run, judged with them, and used with them."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command import call
+from serving import serving
+from toy import pairs, tiny_keys, write_lines
+
+import heed
+from heed import scorer
+from heed.core.config import Document
+from heed.core.errors import UsageError
+from heed.data.validation import read_valid
+from heed.execute import can_continue, execute, is_complete, resume
+from heed.planner import Planner, TrainOptions
+from heed.report.page import report_text
+from heed.report.usability import kept_validation
+from heed.report.validation import read_analysis
+from heed.run import SCORER, WEIGHTS, Run
+from heed.scorer import LEAST, judge, plan_scorer
+from heed.training.metrics_log import read_metrics
+from heed.training.ranks import Ranks
+
+PHRASES: dict[str, Any] = {
+    "data.hold_out": 30, "model.kind": "phrase_based", "model.aligner": "ibm1", "model.max_phrase": 2,
+    "model.lm_order": 2, "model.tuning_rounds": 1, "model.tuning_width": 3, "decoding.beam_size": 5,
+    "training.max_steps": 4, "training.scorer": "transformer",
+}  # fmt: skip
+
+
+def keys(folder: Path, **changes: Any) -> dict[str, Any]:
+    """The keys of a run of phrases with a scorer of four updates."""
+    kept = {key: value for key, value in tiny_keys(folder).items() if key.startswith(("data.", "task"))}
+    return {**kept, "data.src_lang": "en", "data.tgt_lang": "de", **PHRASES, **changes}
+
+
+def trained(folder: Path, **changes: Any) -> Path:
+    """Train such a run on toy pairs."""
+    options = TrainOptions(folder / "run", device="cpu", quiet=True)
+    execute(Planner(Document(), keys(folder, **changes), options).plan(), options)
+    return folder / "run"
+
+
+def judged_as(bleu: float) -> Callable[[Run, bool], dict[str, Any]]:
+    """The analysis of a run, in which both together have this BLEU."""
+    real = scorer.analyse
+
+    def analyse(run: Run, quiet: bool = False) -> dict[str, Any]:
+        found = dict(real(run, quiet))
+        if run.scorer is not None:
+            for score in found["scores"]:
+                if score["name"] == "BLEU":
+                    score["value"] = bleu
+        return found
+
+    return analyse
+
+
+@pytest.fixture(scope="module")
+def helped(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run whose scorer is said to help; tests must not change it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(scorer, "analyse", judged_as(199.0))
+        return trained(tmp_path_factory.mktemp("helped"))
+
+
+def bleu_of(analysis: dict[str, Any], place: str = "scores") -> float:
+    """The BLEU in an analysis."""
+    return next(float(score["value"]) for score in analysis[place] if score["name"] == "BLEU")
+
+
+def test_a_scorer_is_trained_on_the_same_data_and_kept_where_it_helps(helped: Path) -> None:
+    run = Run(helped)
+    assert run.scorer is not None
+    assert run.scorer.recipe.model.kind == "transformer"
+    assert read_valid(run.scorer.folder) == read_valid(helped)
+    assert run.scorer.corpus["num_rows"] == run.corpus["num_rows"]
+    kept = kept_validation(read_metrics(helped))
+    assert kept is not None
+    assert (kept["step"], kept["bleu"]) == (2, 199.0)
+    analysis = read_analysis(run, 2)
+    assert bleu_of(analysis) == 199.0 != bleu_of(analysis, "alone")
+    report = report_text(run)
+    assert "phrases, scored by it | 199.00" in report
+    assert "scored by a Transformer" in report
+    assert "**Training of the scorer**: Ended after 4 updates" in report
+    assert "Perhaps better with a Transformer" not in report
+    assert "scored by        scorer (" in call("info", helped).out
+
+
+def test_a_scorer_that_does_not_help_is_not_used(tmp_path: Path) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(scorer, "analyse", judged_as(0.0))
+        run = Run(trained(tmp_path))
+    assert (run.names_scorer, run.scorer) == (False, None)
+    kept = kept_validation(read_metrics(run.folder))
+    assert kept is not None
+    analysis = read_analysis(run, kept["step"])
+    assert kept["bleu"] == pytest.approx(bleu_of(analysis), abs=1e-4)
+    assert bleu_of(analysis) == pytest.approx(bleu_of(analysis, "alone"))  # phrases translate alone again
+    assert "phrases, scored by it | 0.00" in report_text(run)
+    assert "scored by a Transformer" not in report_text(run)
+    assert is_complete(run.folder)
+    assert not run.files.changed()["recipe.toml"]
+
+
+def test_it_translates_as_an_ensemble_with_its_scorer(helped: Path, tmp_path: Path) -> None:
+    alone = shutil.copytree(helped, tmp_path / "alone", ignore=shutil.ignore_patterns(SCORER))
+    Run(alone).change_recipe({"training.scorer": ""})
+    lines = [src for src, _ in pairs(20, seed=5)]
+    options = heed.load(helped).run.recipe.decoding.model_copy(update={"nbest": 4})
+    ours, theirs, phrases = (
+        heed.load(folder, ensemble=others).hypotheses(lines, options)  # type: ignore[attr-defined]
+        for folder, others in ((helped, ()), (alone, helped / SCORER), (alone, ()))
+    )
+    assert ours == theirs
+    assert ours != phrases
+    assert heed.load(helped, ensemble=helped / SCORER).hypotheses(lines, options) == ours  # type: ignore[attr-defined]
+    assert call("translate", helped, stdin="\n".join(lines)).lines == [best.text for best in ours]
+
+
+def test_an_inspection_adds_up_to_the_score_with_the_scorers_share(helped: Path) -> None:
+    predictor: Any = heed.load(helped)
+    weights = predictor.derivation_weights()
+    [best, *_] = predictor.derivations(pairs(1, seed=6)[0][0], 5, 3)
+    steps = [sum(weights[name] * value for name, value in step.features.items()) for step in best.steps]
+    assert set(best.steps[-1].features) == {"second score"}
+    assert sum(steps) == pytest.approx(best.score, abs=1e-4)
+
+
+def test_it_is_served_as_one_model(helped: Path) -> None:
+    predictor: Any = heed.load(helped)
+    [(source, _)] = pairs(1, seed=7)
+    with serving([predictor]) as server:
+        answer = server.post("/api/translate", {"text": source}).json
+        [model] = server.get("/api/models").json["models"]
+    [best] = predictor.hypotheses([source])
+    assert answer["sentences"][0]["hypotheses"][0]["score"] == pytest.approx(best.score, abs=1e-3)
+    assert "scored by a Transformer" in model["description"]
+    assert "models together" not in model["description"]
+
+
+def test_without_its_scorers_folder_it_says_that_phrases_translate_alone(helped: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(helped, tmp_path / "run", ignore=shutil.ignore_patterns(SCORER))
+    result = call("translate", folder, stdin=pairs(1)[0][0])
+    assert "phrases translate alone" in result.err
+    assert f"heed train --resume {folder}" in result.err
+
+
+def test_a_training_that_ended_after_the_phrases_continues_with_the_scorer(helped: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(helped, tmp_path / "run", ignore=shutil.ignore_patterns(SCORER))
+    assert can_continue(folder)
+    assert not is_complete(folder)
+    resume(TrainOptions(folder, device="cpu", quiet=True))
+    ours, theirs = (Run(place / SCORER).weights() for place in (folder, helped))
+    assert all((ours[name] == theirs[name]).all() for name in theirs)
+    assert (is_complete(folder), can_continue(folder)) == (True, False)
+
+
+def test_the_scorers_training_is_resumed_with_new_limits(helped: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(helped, tmp_path / "run")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(scorer, "analyse", judged_as(198.0))
+        resume(TrainOptions(folder, device="cpu", quiet=True), limits={"training.max_steps": 6})
+    assert [event["step"] for event in read_metrics(folder / SCORER) if event["event"] == "validation"][-1] == 6
+    kept = kept_validation(read_metrics(folder))
+    assert kept is not None
+    assert kept["bleu"] == 198.0
+    before, after = (read_analysis(Run(place), step) for place, step in ((helped, 2), (folder, kept["step"])))
+    assert bleu_of(before, "alone") == bleu_of(after, "alone")  # and not those of both after the first training
+    assert report_text(Run(folder)).count("## Phrases and their scorer") == 1
+
+
+def test_the_time_limit_is_shared(helped: Path, tmp_path: Path) -> None:
+    options = TrainOptions(helped, device="cpu", quiet=True)
+    with pytest.MonkeyPatch.context() as patch:
+        for seconds, minutes in ((60.0, 9.0), (590.0, LEAST * 10)):
+            patch.setattr(scorer, "read_metrics", lambda folder, seconds=seconds: [{"seconds": seconds}])
+            run = Run(helped)
+            run.recipe.training.__dict__["max_minutes"] = 10.0
+            assert plan_scorer(run, options, {}).recipe.training.max_minutes == minutes
+
+
+def test_text_in_the_target_language_alone_is_left_to_the_phrases(tmp_path: Path) -> None:
+    text = write_lines(tmp_path / "more.bb", [tgt for _, tgt in pairs(50, seed=9)])
+    run = Run(trained(tmp_path, **{"data.parts": [{"tgt": str(text)}]}))
+    assert run.recipe.data.target_texts()
+    assert not Run(run.folder / SCORER).recipe.data.parts
+
+
+def test_what_cannot_have_a_scorer_is_refused(tmp_path: Path) -> None:
+    for changes, message in (
+        ({"model.kind": "rule_based"}, "does not propose several outputs"),
+        ({"training.scorer": "rule_based"}, "training.scorer is a model.kind of transformer"),
+        ({"training.scorer": "ngram"}, "training.scorer is a model.kind of transformer"),
+    ):
+        wanted = keys(tmp_path, **changes)
+        if changes.get("model.kind"):
+            wanted = {key: value for key, value in wanted.items() if key == "model.kind" or "model." not in key}
+        with pytest.raises(UsageError, match=message):
+            Planner(Document(), wanted, TrainOptions(tmp_path / "run", quiet=True)).plan()
+    options = TrainOptions(tmp_path / "run", device="cpu", quiet=True)
+    plan = Planner(Document(), keys(tmp_path), options).plan()
+    with pytest.raises(UsageError, match="leave out --nproc"):
+        execute(plan, options, Ranks(0, 2))
+
+
+def test_a_started_command_that_is_given_again_goes_on_or_has_nothing_to_do(helped: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(helped, tmp_path / "run")
+    command = ["train", *(f"--{key}={value}" for key, value in keys(helped.parent).items() if key != "task")]
+    again = [*command, "--task", "translation", "--restartable", "--out", folder]
+    assert "is complete" in call(*again).err
+    (folder / SCORER / WEIGHTS).unlink()
+    shutil.rmtree(folder / SCORER / "checkpoints")
+    assert "validation: BLEU" in call(*again).err
+    assert (folder / SCORER / WEIGHTS).exists()
+
+
+def test_judging_needs_no_training(helped: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(helped, tmp_path / "run")
+    judge(Run(folder), quiet=True)
+    analysis = read_analysis(Run(folder), 3)
+    assert bleu_of(analysis, "alone") == bleu_of(read_analysis(Run(helped), 2), "alone")
