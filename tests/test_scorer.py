@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command import call
+from command import call, call_without_pytorch
 from serving import serving
 from toy import pairs, tiny_keys, write_lines
 
@@ -24,6 +24,8 @@ from heed.report.usability import kept_validation
 from heed.report.validation import read_analysis
 from heed.run import SCORER, WEIGHTS, Run
 from heed.scorer import LEAST, judge, plan_scorer
+from heed.tasks import open_without_pytorch
+from heed.tasks.translation.deriving_run import DerivingRun
 from heed.training.metrics_log import read_metrics
 from heed.training.ranks import Ranks
 
@@ -123,6 +125,26 @@ def test_it_translates_as_an_ensemble_with_its_scorer(helped: Path, tmp_path: Pa
     assert ours != phrases
     assert heed.load(helped, ensemble=helped / SCORER).hypotheses(lines, options) == ours  # type: ignore[attr-defined]
     assert call("translate", helped, stdin="\n".join(lines)).lines == [best.text for best in ours]
+
+
+def test_it_translates_without_pytorch_as_with_it(helped: Path) -> None:
+    lines = [src for src, _ in pairs(20, seed=5)]
+    without: Any = open_without_pytorch("translate", helped, None, "float32", "auto", 2)
+    assert isinstance(without, DerivingRun)
+    options = without.decoding.model_copy(update={"nbest": 4})
+    found = without.line_translator(with_tokens=True).translate(lines, options)
+    in_full: Any = heed.load(helped, engine="torch")
+    for ours, theirs in zip(found, in_full.hypotheses(lines, options), strict=True):
+        assert ours.text == theirs.text
+        scores = [[best.score, *(each.score for each in best.alternatives)] for best in (ours, theirs)]
+        assert scores[0] == pytest.approx(scores[1], abs=1e-4)
+    call_without_pytorch("translate", helped, stdin="\n".join(lines), counts=True)
+
+
+def test_several_lines_are_derived_while_others_are_scored_with_the_same_result(helped: Path) -> None:
+    lines = [src for src, _ in pairs(20, seed=8)]
+    one, two = (heed.load(helped, num_workers=number) for number in (1, 2))
+    assert one.hypotheses(lines) == two.hypotheses(lines)  # type: ignore[attr-defined]
 
 
 def test_an_inspection_adds_up_to_the_score_with_the_scorers_share(helped: Path) -> None:

@@ -249,6 +249,8 @@ def test_threads_are_measured_on_the_model_that_needs_them(
         Compute(threads=1, device="cpu").load(run)
         assert measured == []  # the search of phrases computes with one
         Compute(threads=1, device="cpu").load(run, ensemble=[transformer])
+        assert measured == []  # and CTranslate2 scores with one
+        Compute(threads=1, device="cpu").load(run, ensemble=[transformer], engine="torch")
         assert measured == ["transformer"]
     finally:
         torch.set_num_threads(threads)

@@ -110,7 +110,8 @@ class Compute:
         use_threads(self.threads)
         predictor = self.open_run(folder, **combined)
         runs = [predictor.run, *predictor.combined.others]
-        if predictor.can("translate") and predictor.engine is not None and (searches_in_threads or len(runs) == 1):
+        translates_itself = predictor.can("translate") and predictor.engine is not None
+        if translates_itself and (searches_in_threads or all(run.predictor.engine for run in runs[1:])):
             use_threads(1)
         elif not self.threads or predictor.can("translate"):
             models = [run.blank_model for run in runs]

@@ -138,6 +138,12 @@ class CTranslate2Engine:
             return self._with_tokens(searched | cut_off, options, penalty, num_batches) | to_limit
         return searched | self._with_tokens(cut_off, options, penalty, num_batches) | to_limit
 
+    def log_probs(self, source: Sequence[int], targets: Sequence[Sequence[int]]) -> list[float]:
+        """The log-probability in nats of each target of one source, given without ends, of which none is too long."""
+        request = Request(tuple(source))
+        pairs = [(request, Hypothesis(tuple(ids), 0.0, 0.0)) for ids in targets]
+        return [*map(math.fsum, self._scored(pairs, len(pairs)))]
+
     def _are_forbidden(self, found: Iterable[tuple[list[str], float]]) -> bool:
         """Whether hypotheses contain a token that no output may contain."""
         return any(not self._never.isdisjoint(pieces) for pieces, _ in found)

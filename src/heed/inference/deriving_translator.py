@@ -18,7 +18,7 @@ from heed.decoding.options import Request, SearchOptions
 from heed.decoding.phrases import Glossary
 from heed.inference.line_translator import LineTranslator
 from heed.inference.output_checks import OutputChecks
-from heed.statistical.derivation import Derivation, Derives, Forced
+from heed.statistical.derivation import Derivation, Derives, Forced, derive_all
 from heed.text.normalise import Normaliser
 from heed.text.tokenizers import Tokenizer
 from heed.text.tokenizers.byte_level import words_of_pieces
@@ -61,10 +61,8 @@ class DerivationEngine:
     ) -> dict[Request, list[Hypothesis]]:
         """The hypotheses of each request, best first and without texts. Raises UsageError; see `require_derivable`."""
         require_derivable(options, requests)
-        found = {
-            request: self.model.derive(request.source, options.width, options.num_searched, self._forced(request))
-            for request in requests
-        }
+        sources = [(request.source, self._forced(request)) for request in requests]
+        found = dict(zip(requests, derive_all(self.model, sources, options.width, options.num_searched), strict=True))
         return {
             request: [
                 Hypothesis(each.ids, each.score, each.score, links=self._word_links(request.source, each))

@@ -151,6 +151,12 @@ class LineTranslator:
         src_ids = self._encode_sources([source])[0] if source is not None else []
         return src_ids, self._encode(self.tgt_tokenizer, [target])[0]
 
+    def encoded_all(self, source: str, targets: Sequence[str]) -> tuple[list[int], list[list[int]]] | None:
+        """The ids of a source and of several targets as `encoded` returns them; None if one is too long to be read."""
+        [src_ids] = self._encode_sources([source])
+        tgt_ids = self._encode(self.tgt_tokenizer, targets)
+        return (src_ids, tgt_ids) if max(map(len, (src_ids, *tgt_ids))) <= self._longest else None
+
     def num_source_tokens(self, line: str) -> int:
         """Tokens of a line as the model reads it, without its end."""
         return len(self._encode_sources([line])[0])

@@ -3,18 +3,21 @@
 A translator that derives proposes translations y of a source x. Translators that can score a text add to the score of
 each, log-linearly (Och & Ney 2002, section 1.2): score(y) + w · (mean log p(y | x) + b · |y|), where |y| is its number
 of words. What is in parentheses is one more feature of the derivation. They score text, so each may have its own
-vocabulary.
+vocabulary. This module and all that it imports do without PyTorch.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from typing import Protocol
 
 import numpy as np
 
-from heed.inference.translator import ModelTranslator
-from heed.statistical.derivation import Derivation, DerivationStep, Derives, Forced
+from heed.inference.ctranslate2_engine import CTranslate2Engine
+from heed.inference.line_translator import LineTranslator
+from heed.statistical.derivation import Derivation, DerivationStep, Derives, Forced, ForcedSource
 from heed.statistical.predictor import Floats
 from heed.text.tokenizers import Tokenizer
 
@@ -31,29 +34,71 @@ Both were chosen on validation data (docs/results/low-resource.md, "Phrases scor
 """
 
 
+class Scorer(Protocol):
+    """A translator that can score a text."""
+
+    def score_all(self, source: str, targets: Sequence[str]) -> list[float] | None:
+        """Log-probability in nats of each target of one source; None if the source or a target is too long."""
+        ...
+
+
+class ConvertedScorer:
+    """A translator whose model CTranslate2 computes, as a `Scorer`."""
+
+    def __init__(self, translator: LineTranslator, engine: CTranslate2Engine) -> None:
+        self._translator, self._engine = translator, engine
+
+    def score_all(self, source: str, targets: Sequence[str]) -> list[float] | None:
+        """As a `Scorer`."""
+        ids = self._translator.encoded_all(source, targets)
+        if ids is None or 1 + max(map(len, (ids[0], *ids[1]))) > self._engine.num_positions:
+            return None
+        return self._engine.log_probs(*ids)
+
+
 class RescoredDerivations:
-    """A translator that derives, and others that score its translations. It derives too (`Derives`)."""
+    """A translator that derives, and others that score its translations. It derives too (`DerivesTogether`)."""
 
     def __init__(
-        self, model: Derives, src_tokenizer: Tokenizer, tgt_tokenizer: Tokenizer, scorers: Sequence[ModelTranslator]
-    ) -> None:
+        self, model: Derives, src_tokenizer: Tokenizer, tgt_tokenizer: Tokenizer, scorers: Sequence[Scorer],
+        num_threads: int = 1,
+    ) -> None:  # fmt: skip
+        """`num_threads`: with two, one of several sources is derived while another one is scored."""
         self._model = model
         self._src_tokenizer, self._tgt_tokenizer = src_tokenizer, tgt_tokenizer
         self._scorers = scorers
+        self._num_threads = num_threads
 
     def derive(self, source: Sequence[int], width: int, number: int, forced: Sequence[Forced] = ()) -> list[Derivation]:
         """The best derivations by the sum of all scores; see `Derives`."""
         derivations = self._model.derive(source, width, NUM_CANDIDATES, forced)
-        [text] = self._src_tokenizer.decode([source])
-        targets = self._tgt_tokenizer.decode([each.ids for each in derivations])
-        second = self._second_scores(text, targets)
-        if second is not None:
-            derivations = [_with(each, score, source) for each, score in zip(derivations, second.tolist(), strict=True)]
-        return sorted(derivations, key=lambda each: -each.score)[:number]
+        return self._rescored(source, derivations)[:number]
+
+    def derive_all(self, sources: Sequence[ForcedSource], width: int, number: int) -> list[list[Derivation]]:
+        """What `derive` returns for each source."""
+        if len(sources) == 1 or self._num_threads == 1:
+            return [self.derive(source, width, number, forced) for source, forced in sources]
+        pool = ThreadPoolExecutor(1)
+        try:
+            derived = [pool.submit(self._model.derive, each, width, NUM_CANDIDATES, forced) for each, forced in sources]
+            return [
+                self._rescored(source, derivations.result())[:number]
+                for (source, _), derivations in zip(sources, derived, strict=True)
+            ]
+        finally:
+            pool.shutdown(cancel_futures=True)
 
     def weights_by_name(self) -> Mapping[str, float]:
         """The weights of the features of the derivations."""
         return with_second_score(self._model.weights_by_name())
+
+    def _rescored(self, source: Sequence[int], derivations: Sequence[Derivation]) -> list[Derivation]:
+        """The derivations with the second score, the best first."""
+        [text] = self._src_tokenizer.decode([source])
+        second = self._second_scores(text, self._tgt_tokenizer.decode([each.ids for each in derivations]))
+        if second is not None:
+            derivations = [_with(each, score, source) for each, score in zip(derivations, second.tolist(), strict=True)]
+        return sorted(derivations, key=lambda each: -each.score)
 
     def _second_scores(self, source: str, targets: Sequence[str]) -> Floats | None:
         """The second score of each target; None if the source or a target is too long for all scorers."""

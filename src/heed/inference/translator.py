@@ -87,11 +87,8 @@ class ModelTranslator(LineTranslator):
 
     def score_all(self, source: str, targets: Sequence[str]) -> list[float] | None:
         """Log-probability in nats of each target of one source; None if the source or a target is too long."""
-        [src_ids] = self._encode_sources([source])
-        tgt_ids = self._encode(self.tgt_tokenizer, targets)
-        if max(map(len, (src_ids, *tgt_ids))) > self._longest:
-            return None
-        return score_targets(self.model, src_ids, tgt_ids, self.device)
+        ids = self.encoded_all(source, targets)
+        return score_targets(self.model, *ids, self.device) if ids is not None else None
 
     def trace(self, source: str, target: str) -> tuple[Trace, list[int], list[int]]:
         """Attention weights of one pair under teacher forcing, and the ids of both sides with their ends."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from heed.core.progress import message
 
@@ -102,3 +102,23 @@ class Derives(Protocol):
     def weights_by_name(self) -> Mapping[str, float]:
         """The weight of each feature of its derivations."""
         ...
+
+
+ForcedSource = tuple[Sequence[int], Sequence[Forced]]
+"""A source, and the parts of it that have a given translation."""
+
+
+@runtime_checkable
+class DerivesTogether(Derives, Protocol):
+    """A translator that derives several sources in less time than one after the other."""
+
+    def derive_all(self, sources: Sequence[ForcedSource], width: int, number: int) -> list[list[Derivation]]:
+        """What `derive` returns for each source."""
+        ...
+
+
+def derive_all(model: Derives, sources: Sequence[ForcedSource], width: int, number: int) -> list[list[Derivation]]:
+    """The best derivations of each source; see `Derives`."""
+    if isinstance(model, DerivesTogether):
+        return model.derive_all(sources, width, number)
+    return [model.derive(source, width, number, forced) for source, forced in sources]

@@ -12,6 +12,7 @@ from heed.export.converted_run import ConvertedRun, ConvertedSettings, made_from
 from heed.inference.converted_model import FOLDER
 from heed.inference.ctranslate2_engine import CTranslate2Engine
 from heed.inference.line_translator import LineTranslator
+from heed.inference.rescoring import ConvertedScorer
 from heed.tasks.translation.data import TranslationData
 from heed.tasks.translation.translating import RunWithoutPyTorch, Translating
 from heed.text.tokenizers import Tokenizer
@@ -70,6 +71,11 @@ class ConvertedTranslator(RunWithoutPyTorch):
 
     def line_translator(self, with_tokens: bool) -> LineTranslator:
         return self.translator_with(self.engine, self._run.search_with_pytorch, with_tokens)
+
+    @property
+    def target_scorer(self) -> ConvertedScorer:
+        """What scores given targets."""
+        return ConvertedScorer(self.line_translator(with_tokens=False), self.engine)
 
     @property
     def translator(self) -> Any:

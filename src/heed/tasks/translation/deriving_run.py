@@ -14,6 +14,7 @@ from typing import Any
 from pydantic import ConfigDict
 
 from heed.core.config import Config, Document, build
+from heed.core.environment import num_cpus
 from heed.core.errors import HeedError
 from heed.core.formats import FORMAT, require_format
 from heed.core.run_files import RunFiles
@@ -21,6 +22,7 @@ from heed.core.toml import MAX_BYTES, parse_toml
 from heed.core.weight_file import read_header
 from heed.decoding.options import SearchOptions
 from heed.inference.deriving_translator import DerivingTranslator
+from heed.inference.rescoring import RescoredDerivations
 from heed.report.usability import usability
 from heed.statistical.derivation import Derives
 from heed.statistical.phrases.settings import PhraseSettings
@@ -28,12 +30,13 @@ from heed.statistical.phrases.translator import PhraseTranslator
 from heed.statistical.rules.translator import RuleTranslator
 from heed.statistical.saved_arrays import Arrays, read_arrays
 from heed.tasks.prepare import vocabulary_digests
+from heed.tasks.translation.converted import open_converted
 from heed.tasks.translation.data import TranslationData
 from heed.tasks.translation.translating import RunWithoutPyTorch
 from heed.text.tokenizers import Tokenizer, load_tokenizers
 from heed.text.vocabulary import BOS_ID, EOS_ID
 
-RECIPE, WEIGHTS = "recipe.toml", "model.safetensors"
+RECIPE, WEIGHTS, SCORER = "recipe.toml", "model.safetensors", "scorer"
 
 
 def _phrases(arrays: Arrays, table: Mapping[str, Any], num_words: int) -> PhraseTranslator:
@@ -72,7 +75,7 @@ def open_deriving(folder: Path, tag: str | None, precision: str, engine: str, nu
         if not isinstance(model, dict) or model.get("kind") not in [*KINDS] or values.get("members"):
             return None
         training = values.get("training", {})
-        if not isinstance(training, dict) or training.get("scorer"):  # needs PyTorch
+        if not isinstance(training, dict):
             return None
         require_format(values.get("format", FORMAT), RECIPE)
         recipe = build(DerivingRecipe, Document(values))
@@ -82,6 +85,12 @@ def open_deriving(folder: Path, tag: str | None, precision: str, engine: str, nu
             return None
         table = {key: value for key, value in model.items() if key != "kind"}
         translator = KINDS[model["kind"]](read_arrays(folder / WEIGHTS), table, len(tokenizers["tgt"].vocabulary))
+        if training.get("scorer"):
+            scorer = open_converted(folder / SCORER, None, precision, engine, num_workers)
+            if scorer is None:
+                return None
+            sides = tokenizers["src"], tokenizers["tgt"]
+            translator = RescoredDerivations(translator, *sides, [scorer.target_scorer], num_workers or num_cpus())
     except HeedError:
         return None
     return DerivingRun(folder, tag, recipe, tokenizers, translator)

@@ -20,10 +20,11 @@ from heed.decoding.scoring import TokenScores
 from heed.evaluation.test_set import HeldOut
 from heed.export.ctranslate2 import convert, is_convertible, open_engine, usable_conversion
 from heed.inference.alignment import links_of_pairs
+from heed.inference.ctranslate2_engine import CTranslate2Engine
 from heed.inference.deriving_translator import DerivingTranslator
 from heed.inference.engine_contract import Engine
 from heed.inference.line_translator import LineTranslator
-from heed.inference.rescoring import RescoredDerivations, with_second_score
+from heed.inference.rescoring import ConvertedScorer, RescoredDerivations, Scorer, with_second_score
 from heed.inference.translator import ModelTranslator
 from heed.models import MODELS
 from heed.nn.contract import Autoregressive
@@ -330,6 +331,14 @@ class TranslationPredictor(Translating, Predictor):
         )
         return open_engine(run, not self.combined and self._is_convertible, needs)
 
+    @property
+    def target_scorer(self) -> Scorer:
+        """What scores given targets, with the fastest engine."""
+        if isinstance(self.engine, CTranslate2Engine):
+            return ConvertedScorer(self.line_translator(with_tokens=False), self.engine)
+        translator: ModelTranslator = self.translator
+        return translator
+
     @cached_property
     def translator(self) -> Any:
         """The model, or all models of an ensemble, with tokenizers, normaliser and output checks."""
@@ -338,7 +347,8 @@ class TranslationPredictor(Translating, Predictor):
         if self._derives:
             derives = cast(Derives, self.run.model)
             if self._scorers:
-                derives = RescoredDerivations(derives, src, tgt, [scorer.translator for scorer in self._scorers])
+                scorers = [each.target_scorer for each in self._scorers]
+                derives = RescoredDerivations(derives, src, tgt, scorers, self.run.num_workers or num_cpus())
             return DerivingTranslator(derives, src, tgt, self.data.normaliser, checks)
         model, lm = combined_model(self.run, self.combined)
         limits = [run.recipe.model.max_positions for run in (self.run, *self.combined.others)]
