@@ -168,6 +168,19 @@ def test_it_is_served_as_one_model(helped: Path) -> None:
     assert "models together" not in model["description"]
 
 
+def test_what_only_its_scorer_can_do_is_refused_with_its_name(helped: Path, tmp_path: Path) -> None:
+    lines = write_lines(tmp_path / "lines", ["ba ce"])
+    for words in (
+        ["score", helped, "--src", lines],
+        ["embed", helped],
+        ["export", helped, "--to", "ctranslate2", "--out", tmp_path / "ct2"],
+        ["train", "--src", lines, "--tgt", lines, "--task", "translation", "--init", helped, "--out", tmp_path / "new"],
+    ):
+        result = call(*words, stdin="ba ce\n")
+        assert result.code != 0
+        assert f"name {helped / SCORER}" in result.err
+
+
 def test_without_its_scorers_folder_it_says_that_phrases_translate_alone(helped: Path, tmp_path: Path) -> None:
     folder = shutil.copytree(helped, tmp_path / "run", ignore=shutil.ignore_patterns(SCORER))
     result = call("translate", folder, stdin=pairs(1)[0][0])

@@ -311,6 +311,7 @@ def _require_trained(init: Run, new_vocabulary: bool) -> None:
         raise UsageError(
             f"--init {init.folder}: its model ({init.recipe.model.kind}) is count-based and cannot be "
             "fine-tuned. Count both texts together, or take only its vocabulary with --tokenizer-of."
+            + (f" Its scorer can be fine-tuned: name {init.scorer.folder}." if init.scorer else "")
         )
     init.require_weights()
     if new_vocabulary:

@@ -6,7 +6,8 @@ file of findings next to it, and the card inside if the format has a place for o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from shutil import copyfileobj
@@ -124,8 +125,22 @@ def export(run: Run, out: Path, to: str) -> tuple[Any, Findings]:
         run.predictor.require(chosen.needs, "export")
     if reason := missing(chosen.built_with):
         raise UsageError(f"--to {to} needs a package that is {reason}.")
-    if chosen.is_file:
-        return _export_file(run, out, to, chosen)
+    with _naming_scorer(run):
+        return (_export_file if chosen.is_file else _export_folder)(run, out, to, chosen)
+
+
+@contextmanager
+def _naming_scorer(run: Run) -> Iterator[None]:
+    """Add to a UsageError that the scorer of a run of phrases is a run, too."""
+    try:
+        yield
+    except UsageError as error:
+        if run.scorer is None:
+            raise
+        raise UsageError(f"{error} To export its scorer, name {run.scorer.folder}.") from error
+
+
+def _export_folder(run: Run, out: Path, to: str, chosen: Format) -> tuple[Any, Findings]:
     with storage_errors("write the model", path=out), atomic_folder(out, parents=True) as new:
         path = new / out.name
         written = chosen.write(run, path)

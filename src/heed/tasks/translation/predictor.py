@@ -160,6 +160,12 @@ class TranslationPredictor(Translating, Predictor):
             return self._derives == (ability == "derive")
         return ability != "embed" or _reads(self.run.blank_model)
 
+    def _cannot(self, ability: str, by: str = "") -> UsageError:
+        error, scorer = super()._cannot(ability, by), self.run.scorer
+        if scorer is None or not scorer.predictor.can(ability):
+            return error
+        return UsageError(f"{error} Its scorer can: name {scorer.folder}.")
+
     @property
     def can_avoid_loops(self) -> bool:
         return not self._derives
