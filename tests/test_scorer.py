@@ -22,7 +22,7 @@ from heed.planner import Planner, TrainOptions
 from heed.report.page import report_text
 from heed.report.usability import kept_validation
 from heed.report.validation import read_analysis
-from heed.run import SCORER, WEIGHTS, Run
+from heed.run import SCORER, VALIDATION, WEIGHTS, Run
 from heed.scorer import LEAST, judge, plan_scorer
 from heed.tasks import open_without_pytorch
 from heed.tasks.translation.deriving_run import DerivingRun
@@ -179,6 +179,14 @@ def test_what_only_its_scorer_can_do_is_refused_with_its_name(helped: Path, tmp_
         result = call(*words, stdin="ba ce\n")
         assert result.code != 0
         assert f"name {helped / SCORER}" in result.err
+
+
+def test_a_scorer_whose_training_goes_on_is_not_used_yet(helped: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(helped, tmp_path / "run")
+    (folder / SCORER / VALIDATION).unlink()
+    assert Run(folder).scorer is None
+    assert open_without_pytorch("translate", folder, None, "float32", "auto", 1) is None
+    assert "phrases translate alone" in call("translate", folder, stdin="ba ce\n").err
 
 
 def test_without_its_scorers_folder_it_says_that_phrases_translate_alone(helped: Path, tmp_path: Path) -> None:

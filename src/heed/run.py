@@ -31,6 +31,8 @@ from heed.tasks.task import Task
 from heed.text.tokenizers import Tokenizer, load_tokenizers
 
 RECIPE, WEIGHTS = "recipe.toml", "model.safetensors"
+VALIDATION = "validation.json"
+"""The analysis of the weights that a training kept, written at its end."""
 SCORER = "scorer"
 """Folder in a run of phrases with the run that scores what they propose (`training.scorer`)."""
 RESTORING = "restoring-sentences"
@@ -201,9 +203,9 @@ class Run:
 
     @cached_property
     def scorer(self) -> Run | None:
-        """The run of this second model, opened like this one; None if it has no weights yet, or is not there."""
+        """The run of this second model, opened like this one; None until it is trained, or if it is not there."""
         folder = self.folder / SCORER
-        if not self.names_scorer or not (folder / WEIGHTS).exists():
+        if not self.names_scorer or not all((folder / name).exists() for name in (WEIGHTS, VALIDATION)):
             return None
         scorer = Run(folder, self.device)
         scorer.precision, scorer.packs, scorer.engine = self.precision, self.packs, self.engine

@@ -36,7 +36,7 @@ from heed.tasks.translation.translating import RunWithoutPyTorch
 from heed.text.tokenizers import Tokenizer, load_tokenizers
 from heed.text.vocabulary import BOS_ID, EOS_ID
 
-RECIPE, WEIGHTS, SCORER = "recipe.toml", "model.safetensors", "scorer"
+RECIPE, WEIGHTS, VALIDATION, SCORER = "recipe.toml", "model.safetensors", "validation.json", "scorer"
 
 
 def _phrases(arrays: Arrays, table: Mapping[str, Any], num_words: int) -> PhraseTranslator:
@@ -86,6 +86,8 @@ def open_deriving(folder: Path, tag: str | None, precision: str, engine: str, nu
         table = {key: value for key, value in model.items() if key != "kind"}
         translator = KINDS[model["kind"]](read_arrays(folder / WEIGHTS), table, len(tokenizers["tgt"].vocabulary))
         if training.get("scorer"):
+            if not (folder / SCORER / VALIDATION).exists():  # its training has not ended
+                return None
             scorer = open_converted(folder / SCORER, None, precision, engine, num_workers)
             if scorer is None:
                 return None

@@ -294,8 +294,9 @@ class TranslationPredictor(Translating, Predictor):
             super().open()
         if self.run.names_scorer and self.run.scorer is None:
             warn(
-                f"{self.run.folder}: the model that scores translations is not in {self.run.folder / SCORER}, so "
-                f"phrases translate alone. Train it with `heed train --resume {self.run.folder}`, or put it back."
+                f"{self.run.folder}: phrases translate alone, since the model that scores translations, in "
+                f"{self.run.folder / SCORER}, is missing or still being trained. `heed train --resume "
+                f"{self.run.folder}` trains it to the end."
             )
 
     def convert(self) -> None:
