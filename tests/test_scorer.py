@@ -15,9 +15,10 @@ from toy import pairs, tiny_keys, write_lines
 import heed
 from heed import scorer
 from heed.core.config import Document
-from heed.core.errors import UsageError
+from heed.core.errors import DataError, UsageError
 from heed.data.validation import read_valid
 from heed.execute import can_continue, execute, is_complete, resume
+from heed.integrity import verify
 from heed.planner import Planner, TrainOptions
 from heed.report.page import report_text
 from heed.report.usability import kept_validation
@@ -187,6 +188,23 @@ def test_a_scorer_whose_training_goes_on_is_not_used_yet(helped: Path, tmp_path:
     assert Run(folder).scorer is None
     assert open_without_pytorch("translate", folder, None, "float32", "auto", 1) is None
     assert "phrases translate alone" in call("translate", folder, stdin="ba ce\n").err
+
+
+def test_verifying_a_run_verifies_its_scorer(helped: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(helped, tmp_path / "run")
+    assert not any(each.is_damaged for each in verify(Run(folder)))
+    weights = folder / SCORER / WEIGHTS
+    weights.write_bytes(weights.read_bytes()[:-1])
+    assert [each.name for each in verify(Run(folder)) if each.is_damaged] == [f"{SCORER}/{WEIGHTS}"]
+
+
+def test_a_link_to_a_scorer_elsewhere_is_refused(helped: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(helped, tmp_path / "run")
+    (folder / SCORER).rename(tmp_path / "elsewhere")
+    (folder / SCORER).symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(DataError, match="is a link"):
+        heed.load(folder)
+    assert "is a link" in call("translate", folder, stdin="ba ce\n").err
 
 
 def test_without_its_scorers_folder_it_says_that_phrases_translate_alone(helped: Path, tmp_path: Path) -> None:

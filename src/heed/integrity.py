@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from heed.core.errors import HeedError
@@ -13,7 +13,7 @@ from heed.data.image_store import PIXELS, ImageStore
 from heed.data.store import TRAIN
 from heed.inference.converted_model import DESCRIPTION, require_intact
 from heed.inference.converted_model import FOLDER as CONVERTED
-from heed.run import RECIPE, WEIGHTS, Run
+from heed.run import RECIPE, SCORER, WEIGHTS, Run
 from heed.tasks.prepare import open_tokens
 from heed.training.checkpoints import list_checkpoints, require_whole
 
@@ -56,6 +56,8 @@ def verify(run: Run) -> Iterator[Checked]:
         yield _checked(CONVERTED, lambda: require_intact(run.folder / CONVERTED))
     for path in list_checkpoints(run.folder / "checkpoints"):
         yield _checked(f"checkpoints/{path.name}", partial(require_whole, path))
+    if run.scorer is not None:
+        yield from (replace(each, name=f"{SCORER}/{each.name}") for each in verify(run.scorer))
 
 
 def _checked(name: str, check: Callable[[], object]) -> Checked:

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from heed.core.errors import DataError, MissingInputError, UsageError
 from heed.core.files import atomic_folder, first_foreign, storage_errors
 from heed.core.json_text import parse_json
+from heed.core.own_files import own_folder
 from heed.core.run_files import RunFiles
 from heed.core.toml import MAX_BYTES as MAX_RECIPE
 from heed.core.toml import parse_toml
@@ -203,9 +204,14 @@ class Run:
 
     @cached_property
     def scorer(self) -> Run | None:
-        """The run of this second model, opened like this one; None until it is trained, or if it is not there."""
-        folder = self.folder / SCORER
-        if not self.names_scorer or not all((folder / name).exists() for name in (WEIGHTS, VALIDATION)):
+        """The run of this second model, opened like this one; None until it is trained, or if it is not there.
+
+        Raises DataError where its folder is a link.
+        """
+        if not self.names_scorer:
+            return None
+        folder = own_folder(self.folder, SCORER)
+        if not all((folder / name).exists() for name in (WEIGHTS, VALIDATION)):
             return None
         scorer = Run(folder, self.device)
         scorer.precision, scorer.packs, scorer.engine = self.precision, self.packs, self.engine

@@ -17,6 +17,7 @@ from heed.core.config import Config, Document, build
 from heed.core.environment import num_cpus
 from heed.core.errors import HeedError
 from heed.core.formats import FORMAT, require_format
+from heed.core.own_files import own_folder
 from heed.core.run_files import RunFiles
 from heed.core.toml import MAX_BYTES, parse_toml
 from heed.core.weight_file import read_header
@@ -86,9 +87,10 @@ def open_deriving(folder: Path, tag: str | None, precision: str, engine: str, nu
         table = {key: value for key, value in model.items() if key != "kind"}
         translator = KINDS[model["kind"]](read_arrays(folder / WEIGHTS), table, len(tokenizers["tgt"].vocabulary))
         if training.get("scorer"):
-            if not (folder / SCORER / VALIDATION).exists():  # its training has not ended
+            place = own_folder(folder, SCORER)
+            if not (place / VALIDATION).exists():  # its training has not ended
                 return None
-            scorer = open_converted(folder / SCORER, None, precision, engine, num_workers)
+            scorer = open_converted(place, None, precision, engine, num_workers)
             if scorer is None:
                 return None
             sides = tokenizers["src"], tokenizers["tgt"]
