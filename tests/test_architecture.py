@@ -258,6 +258,7 @@ OPENERS = {
         "open": "writes a new store", "mmap.mmap": "a file opened by own_files", "write_text": "its manifest",
     },
     "heed.data.image_store": {"open": "writes a new store", "write_text": "its manifest"},
+    "heed.run": {"copytree": "a scorer without links, into a new run"},
     "heed.data.workers": {"fdopen": "the pipe to the training"},
     "heed.training.checkpoints": {
         "load_file": "after own_path", "save_file": "a new checkpoint", "write_bytes": "a new checkpoint",

@@ -198,6 +198,14 @@ def test_verifying_a_run_verifies_its_scorer(helped: Path, tmp_path: Path) -> No
     assert [each.name for each in verify(Run(folder)) if each.is_damaged] == [f"{SCORER}/{WEIGHTS}"]
 
 
+def test_a_copy_with_another_phrase_table_has_the_scorer(helped: Path, tmp_path: Path) -> None:
+    assert call("export", helped, "--to", "moses", "--out", tmp_path / "table").code == 0
+    assert call("import", tmp_path / "table", "--into", helped, "--out", tmp_path / "copy").code == 0
+    scorer, own = Run(tmp_path / "copy").scorer, Run(helped).scorer
+    assert scorer is not None and own is not None
+    assert all((scorer.weights()[name] == tensor).all() for name, tensor in own.weights().items())
+
+
 def test_a_link_to_a_scorer_elsewhere_is_refused(helped: Path, tmp_path: Path) -> None:
     folder = shutil.copytree(helped, tmp_path / "run")
     (folder / SCORER).rename(tmp_path / "elsewhere")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from copy import copy
@@ -307,5 +308,9 @@ def with_other_weights(
         for source in sorted(run.folder.glob("tokenizer*.json")):
             run.files.copy(source.name, files)
         copy_seen(run.folder, folder)
+        if run.scorer is not None:
+            if path := first_foreign(run.scorer.folder):
+                raise DataError(f"{path} is a link or a special file, and not copied. Replace it with a copy.")
+            shutil.copytree(run.scorer.folder, folder / SCORER)
         save_weights(folder / WEIGHTS, weights, {**metadata, **vocabulary_digests(run.tokenizers)})
         yield Run(folder)
