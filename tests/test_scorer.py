@@ -15,16 +15,16 @@ from toy import pairs, tiny_keys, write_lines
 import heed
 from heed import scorer
 from heed.core.config import Document
-from heed.core.errors import DataError, UsageError
+from heed.core.errors import DataError, MissingInputError, UsageError
+from heed.core.own_scorer import SCORER, VERDICT, verdict_of
 from heed.data.validation import read_valid
 from heed.execute import can_continue, execute, is_complete, resume
 from heed.integrity import verify
 from heed.planner import Planner, TrainOptions
 from heed.report.page import report_text
-from heed.report.usability import kept_validation
 from heed.report.validation import read_analysis
-from heed.run import SCORER, VALIDATION, WEIGHTS, Run
-from heed.scorer import LEAST, judge, plan_scorer
+from heed.run import WEIGHTS, Run
+from heed.scorer import LEAST, scorer_limits
 from heed.tasks import open_without_pytorch
 from heed.tasks.translation.deriving_run import DerivingRun
 from heed.training.metrics_log import read_metrics
@@ -84,37 +84,42 @@ def test_a_scorer_is_trained_on_the_same_data_and_kept_where_it_helps(helped: Pa
     assert run.scorer.recipe.model.kind == "transformer"
     assert read_valid(run.scorer.folder) == read_valid(helped)
     assert run.scorer.corpus["num_rows"] == run.corpus["num_rows"]
-    kept = kept_validation(read_metrics(helped))
-    assert kept is not None
-    assert (kept["step"], kept["bleu"]) == (2, 199.0)
-    analysis = read_analysis(run, 2)
+    analysis = read_analysis(run, 1)
     assert bleu_of(analysis) == 199.0 != bleu_of(analysis, "alone")
+    verdict = verdict_of(helped)
+    assert verdict is not None
+    assert (verdict.is_used, verdict.both) == (True, 199.0)
+    assert verdict.phrases == bleu_of(analysis, "alone")
     report = report_text(run)
     assert "phrases, scored by it | 199.00" in report
     assert "scored by a Transformer" in report
     assert "**Training of the scorer**: Ended after 4 updates" in report
     assert "Perhaps better with a Transformer" not in report
-    assert "scored by        scorer (" in call("info", helped).out
+    assert "Train longer" not in report  # which is advice for models that are trained by gradients
+    assert "BLEU 199.00 on validation" in call("info", helped).out
 
 
 def test_a_scorer_that_does_not_help_is_not_used(tmp_path: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(scorer, "analyse", judged_as(0.0))
         run = Run(trained(tmp_path))
-    assert (run.names_scorer, run.scorer) == (False, None)
-    kept = kept_validation(read_metrics(run.folder))
-    assert kept is not None
-    analysis = read_analysis(run, kept["step"])
-    assert kept["bleu"] == pytest.approx(bleu_of(analysis), abs=1e-4)
-    assert bleu_of(analysis) == pytest.approx(bleu_of(analysis, "alone"))  # phrases translate alone again
+    assert run.scorer is None
+    verdict = verdict_of(run.folder)
+    assert verdict is not None
+    assert (verdict.is_used, verdict.both) == (False, 0.0)
+    analysis = read_analysis(run, 1)
+    assert bleu_of(analysis) == bleu_of(analysis, "alone") == verdict.phrases
     assert "phrases, scored by it | 0.00" in report_text(run)
     assert "scored by a Transformer" not in report_text(run)
     assert is_complete(run.folder)
-    assert not run.files.changed()["recipe.toml"]
+    without: Any = open_without_pytorch("translate", run.folder, None, "float32", "auto", 1)
+    in_full: Any = heed.load(run.folder)
+    lines = [src for src, _ in pairs(5, seed=5)]
+    assert without.line_translator(True).translate(lines, without.decoding) == in_full.hypotheses(lines)
 
 
 def test_it_translates_as_an_ensemble_with_its_scorer(helped: Path, tmp_path: Path) -> None:
-    alone = shutil.copytree(helped, tmp_path / "alone", ignore=shutil.ignore_patterns(SCORER))
+    alone = shutil.copytree(helped, tmp_path / "alone", ignore=shutil.ignore_patterns(SCORER, VERDICT))
     Run(alone).change_recipe({"training.scorer": ""})
     lines = [src for src, _ in pairs(20, seed=5)]
     options = heed.load(helped).run.recipe.decoding.model_copy(update={"nbest": 4})
@@ -182,12 +187,15 @@ def test_what_only_its_scorer_can_do_is_refused_with_its_name(helped: Path, tmp_
         assert f"name {helped / SCORER}" in result.err
 
 
-def test_a_scorer_whose_training_goes_on_is_not_used_yet(helped: Path, tmp_path: Path) -> None:
+def test_a_scorer_that_was_not_compared_is_not_used(helped: Path, tmp_path: Path) -> None:
     folder = shutil.copytree(helped, tmp_path / "run")
-    (folder / SCORER / VALIDATION).unlink()
+    (folder / VERDICT).unlink()
     assert Run(folder).scorer is None
     assert open_without_pytorch("translate", folder, None, "float32", "auto", 1) is None
-    assert "phrases translate alone" in call("translate", folder, stdin="ba ce\n").err
+    result = call("translate", folder, stdin="ba ce\n")
+    assert result.code == 0
+    assert "only the phrases translate" in result.err
+    assert f"heed train --resume {folder}" in result.err
 
 
 def test_verifying_a_run_verifies_its_scorer(helped: Path, tmp_path: Path) -> None:
@@ -215,45 +223,103 @@ def test_a_link_to_a_scorer_elsewhere_is_refused(helped: Path, tmp_path: Path) -
     assert "is a link" in call("translate", folder, stdin="ba ce\n").err
 
 
-def test_without_its_scorers_folder_it_says_that_phrases_translate_alone(helped: Path, tmp_path: Path) -> None:
+def test_a_missing_scorer_is_an_error(helped: Path, tmp_path: Path) -> None:
     folder = shutil.copytree(helped, tmp_path / "run", ignore=shutil.ignore_patterns(SCORER))
-    result = call("translate", folder, stdin=pairs(1)[0][0])
-    assert "phrases translate alone" in result.err
-    assert f"heed train --resume {folder}" in result.err
+    with pytest.raises(MissingInputError, match="is missing: it scores what"):
+        heed.load(folder)
+    assert call("translate", folder, stdin="ba ce\n").code != 0
+    assert [each.name for each in verify(Run(folder)) if each.is_damaged] == [SCORER]
 
 
-def test_a_training_that_ended_after_the_phrases_continues_with_the_scorer(helped: Path, tmp_path: Path) -> None:
-    folder = shutil.copytree(helped, tmp_path / "run", ignore=shutil.ignore_patterns(SCORER))
-    assert can_continue(folder)
-    assert not is_complete(folder)
+def interrupt(*arguments: object, **named: object) -> None:
+    """Ctrl-C."""
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(
+    "place",
+    ["heed.execute._validate_counted", "heed.execute.finish_report", "heed.execute.plan_scorer", "heed.scorer.analyse",
+     "heed.scorer.save_analysis"],
+)  # fmt: skip
+def test_a_training_that_is_interrupted_anywhere_is_resumed(place: str, helped: Path, tmp_path: Path) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(place, interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            trained(tmp_path)
+    folder = tmp_path / "run"
+    assert (can_continue(folder), is_complete(folder)) == (True, False)
+    assert Run(folder).scorer is None
+    with pytest.raises(UsageError, match="heed train --resume"):
+        trained(tmp_path)
     resume(TrainOptions(folder, device="cpu", quiet=True))
-    ours, theirs = (Run(place / SCORER).weights() for place in (folder, helped))
-    assert all((ours[name] == theirs[name]).all() for name in theirs)
-    assert (is_complete(folder), can_continue(folder)) == (True, False)
+    assert (can_continue(folder), is_complete(folder)) == (False, True)
+    ours, theirs = (Run(each).with_scorer().scorer for each in (folder, helped))
+    assert ours is not None and theirs is not None
+    assert all((ours.weights()[name] == tensor).all() for name, tensor in theirs.weights().items())
+    mine, yours = verdict_of(folder), verdict_of(helped)
+    assert mine is not None and yours is not None
+    assert mine.phrases == yours.phrases
+    assert "## Phrases and their scorer" in report_text(Run(folder))
 
 
 def test_the_scorers_training_is_resumed_with_new_limits(helped: Path, tmp_path: Path) -> None:
     folder = shutil.copytree(helped, tmp_path / "run")
+    with pytest.raises(UsageError, match="cannot change training"):
+        resume(TrainOptions(folder, device="cpu", quiet=True), limits={"training.lr": 0.1})
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(scorer, "analyse", judged_as(198.0))
         resume(TrainOptions(folder, device="cpu", quiet=True), limits={"training.max_steps": 6})
     assert [event["step"] for event in read_metrics(folder / SCORER) if event["event"] == "validation"][-1] == 6
-    kept = kept_validation(read_metrics(folder))
-    assert kept is not None
-    assert kept["bleu"] == 198.0
-    before, after = (read_analysis(Run(place), step) for place, step in ((helped, 2), (folder, kept["step"])))
+    assert Run(folder).recipe.training.max_steps == 6
+    before, after = (read_analysis(Run(place), 1) for place in (helped, folder))
+    assert (bleu_of(before), bleu_of(after)) == (199.0, 198.0)
     assert bleu_of(before, "alone") == bleu_of(after, "alone")  # and not those of both after the first training
     assert report_text(Run(folder)).count("## Phrases and their scorer") == 1
 
 
-def test_the_time_limit_is_shared(helped: Path, tmp_path: Path) -> None:
-    options = TrainOptions(helped, device="cpu", quiet=True)
+def test_a_scorer_that_no_longer_helps_is_no_longer_used(helped: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(helped, tmp_path / "run")
     with pytest.MonkeyPatch.context() as patch:
-        for seconds, minutes in ((60.0, 9.0), (590.0, LEAST * 10)):
-            patch.setattr(scorer, "read_metrics", lambda folder, seconds=seconds: [{"seconds": seconds}])
-            run = Run(helped)
-            run.recipe.training.__dict__["max_minutes"] = 10.0
-            assert plan_scorer(run, options, {}).recipe.training.max_minutes == minutes
+        patch.setattr(scorer, "analyse", judged_as(0.0))
+        resume(TrainOptions(folder, device="cpu", quiet=True), limits={"training.max_steps": 6})
+    assert Run(folder).scorer is None
+    analysis = read_analysis(Run(folder), 1)
+    assert bleu_of(analysis) == bleu_of(analysis, "alone") == bleu_of(read_analysis(Run(helped), 1), "alone")
+
+
+def test_a_complete_run_is_resumed_only_with_new_limits_and_from_checkpoints(helped: Path, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="Give the training of its scorer new limits"):
+        resume(TrainOptions(helped, device="cpu", quiet=True))
+    folder = shutil.copytree(helped, tmp_path / "run", ignore=shutil.ignore_patterns("checkpoints"))
+    with pytest.raises(UsageError, match="has no checkpoints"):
+        resume(TrainOptions(folder, device="cpu", quiet=True), limits={"training.max_steps": 6})
+    assert (folder / SCORER / WEIGHTS).exists()
+
+
+def test_other_data_than_the_phrases_had_is_refused(tmp_path: Path) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("heed.execute.plan_scorer", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            trained(tmp_path)
+    folder = tmp_path / "run"
+    for name in ("train.aa", "train.bb"):
+        lines = (tmp_path / name).read_text().splitlines()
+        (tmp_path / name).write_text("\n".join(lines[40:]) + "\n")
+    with pytest.raises(DataError, match="is not the file that"):
+        resume(TrainOptions(folder, device="cpu", quiet=True))
+    (tmp_path / "train.aa").unlink()
+    with pytest.raises(MissingInputError, match="Put the file back, and continue with: heed train --resume"):
+        resume(TrainOptions(folder, device="cpu", quiet=True))
+
+
+@pytest.mark.parametrize(("seconds", "minutes"), [(60.0, 9.0), (590.0, LEAST * 10)])
+def test_the_scorer_has_what_phrases_left_of_the_time_limit(
+    seconds: float, minutes: float, helped: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = shutil.copytree(helped, tmp_path / "run")
+    Run(folder).change_recipe({"training.max_minutes": 10.0})
+    monkeypatch.setattr(scorer, "read_metrics", lambda folder: [{"seconds": seconds}])
+    assert scorer_limits(Run(folder)) == {"training.max_steps": 4, "training.max_minutes": minutes}
 
 
 def test_text_in_the_target_language_alone_is_left_to_the_phrases(tmp_path: Path) -> None:
@@ -266,8 +332,8 @@ def test_text_in_the_target_language_alone_is_left_to_the_phrases(tmp_path: Path
 def test_what_cannot_have_a_scorer_is_refused(tmp_path: Path) -> None:
     for changes, message in (
         ({"model.kind": "rule_based"}, "does not propose several outputs"),
-        ({"training.scorer": "rule_based"}, "training.scorer is a model.kind of transformer"),
-        ({"training.scorer": "ngram"}, "training.scorer is a model.kind of transformer"),
+        ({"training.scorer": "rule_based"}, "training.scorer must be one of the kinds transformer"),
+        ({"training.scorer": "ngram"}, "training.scorer must be one of the kinds transformer"),
     ):
         wanted = keys(tmp_path, **changes)
         if changes.get("model.kind"):
@@ -285,14 +351,9 @@ def test_a_started_command_that_is_given_again_goes_on_or_has_nothing_to_do(help
     command = ["train", *(f"--{key}={value}" for key, value in keys(helped.parent).items() if key != "task")]
     again = [*command, "--task", "translation", "--restartable", "--out", folder]
     assert "is complete" in call(*again).err
-    (folder / SCORER / WEIGHTS).unlink()
-    shutil.rmtree(folder / SCORER / "checkpoints")
-    assert "validation: BLEU" in call(*again).err
-    assert (folder / SCORER / WEIGHTS).exists()
-
-
-def test_judging_needs_no_training(helped: Path, tmp_path: Path) -> None:
-    folder = shutil.copytree(helped, tmp_path / "run")
-    judge(Run(folder), quiet=True)
-    analysis = read_analysis(Run(folder), 3)
-    assert bleu_of(analysis, "alone") == bleu_of(read_analysis(Run(helped), 2), "alone")
+    further = ["--training.max_steps=6" if word == "--training.max_steps=4" else word for word in again]
+    assert call(*further).code == 0
+    assert read_metrics(folder / SCORER)[-1]["step"] == 6
+    (folder / VERDICT).unlink()
+    assert "validation: BLEU" in call(*further).err
+    assert verdict_of(folder) is not None

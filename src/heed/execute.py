@@ -16,6 +16,7 @@ from heed.core.allocator import give_memory_back
 from heed.core.config import to_toml
 from heed.core.errors import DataError, UsageError
 from heed.core.files import empty_folder, is_claimed, is_debris, sole_writer, storage_errors
+from heed.core.own_scorer import VERDICT
 from heed.core.progress import message, warn
 from heed.core.run_files import RunFiles
 from heed.data.validation import read_valid
@@ -24,10 +25,11 @@ from heed.models.depth_change import with_layers
 from heed.models.vocabulary_change import same_pieces, with_vocabularies
 from heed.nn.device import choose_device
 from heed.nn.weight_file import save_weights
-from heed.planner import LIMITS, Plan, TrainOptions, check_diagnosis, tokenizer_of, transfer_of
+from heed.planner import LIMITS, Plan, TrainOptions, check_diagnosis, require_one_process, tokenizer_of, transfer_of
 from heed.report.page import REPORT, finish_report
-from heed.run import RECIPE, SCORER, WEIGHTS, Run, load_weights
-from heed.scorer import judge, plan_scorer, scorer_options
+from heed.report.usability import kept_validation
+from heed.run import RECIPE, WEIGHTS, Run, load_weights
+from heed.scorer import judge, plan_scorer, scorer_limits, scorer_options
 from heed.tasks.prepare import DIAGNOSIS, add_seen, require_enough, vocabulary_digests, write_corpus
 from heed.tasks.task import Task
 from heed.text.doctor.diagnose import unknown_pieces
@@ -69,20 +71,18 @@ def check_folder(options: TrainOptions, needed: Sequence[Path] = ()) -> None:
 
 def is_complete(out: Path) -> bool:
     """Whether a folder has a run that is not a training which was interrupted."""
-    is_trained = (out / WEIGHTS).exists() and ((out / REPORT).exists() or not (out / LOG).exists())
-    return is_trained and not (Run(out).names_scorer and not _is_judged(out))
+    return _is_trained(out) and not Run(out).awaits_scorer
 
 
 def can_continue(out: Path) -> bool:
     """Whether a folder has a training that was interrupted, and can go on."""
-    return bool(list_checkpoints(out / "checkpoints")) or (
-        (out / WEIGHTS).exists() and (out / REPORT).exists() and not is_complete(out)
-    )
+    has_checkpoints = bool(list_checkpoints(out / "checkpoints"))
+    return has_checkpoints or ((out / WEIGHTS).exists() and Run(out).awaits_scorer)
 
 
-def _is_judged(out: Path) -> bool:
-    """Whether a run of phrases was validated with its scorer too, after the scorer's training."""
-    return is_complete(out / SCORER) and read_metrics(out)[-1]["event"] == "validation"
+def _is_trained(out: Path) -> bool:
+    """Whether a folder has a model whose training has ended, whatever its scorer's has."""
+    return (out / WEIGHTS).exists() and ((out / REPORT).exists() or not (out / LOG).exists())
 
 
 def _in_use(out: Path) -> str:
@@ -90,6 +90,10 @@ def _in_use(out: Path) -> str:
     if checkpoints:
         newest = f"{out} already holds a run whose newest checkpoint is {checkpoints[-1].name}."
         return f"{newest} Continue with `heed train --resume {out}`, or start again with --overwrite."
+    if can_continue(out):
+        return (
+            f"{out} already holds a run. Finish it with `heed train --resume {out}`, or start again with --overwrite."
+        )
     contents = "a run without checkpoints" if (out / RECIPE).exists() else "files"
     return f"{out} already holds {contents}. Start again with --overwrite, or name another --out."
 
@@ -97,8 +101,7 @@ def _in_use(out: Path) -> str:
 def execute(plan: Plan, options: TrainOptions, ranks: Ranks = ALONE) -> Outcome:
     """Prepare the data, train, and write the run folder. With several ranks, rank 0 calls this."""
     check_diagnosis(plan.diagnosis, options.force)
-    if plan.recipe.training.scorer and ranks.world_size > 1:
-        raise UsageError("training.scorer trains two models, one after the other, in one process: leave out --nproc.")
+    require_one_process(plan.recipe, ranks.world_size)
     if plan.recipe.data.holds_out:
         require_enough(plan.diagnosis.num_pairs, plan.recipe.data.num_held_out)
     data = plan.recipe.data
@@ -235,20 +238,47 @@ def _train_scorer(
 ) -> Outcome:
     """Train the model that scores what a run of phrases proposes, or continue to, and see what both are worth."""
     inner = scorer_options(options)
+    is_begun = bool(list_checkpoints(inner.out / "checkpoints"))
+    if limits:
+        if not is_begun and _is_trained(inner.out):
+            raise UsageError(f"{inner.out} has no checkpoints from which its training could go on.")
+        _change_limits(run, limits)
+        run = Run(run.folder, run.device)
     with sole_writer(run.folder):
-        if list_checkpoints(inner.out / "checkpoints"):
-            outcome = resume(inner, strict, limits=limits)
+        if limits or not _is_trained(inner.out):
+            if run.files.has(VERDICT):
+                run.files.remove(VERDICT)
+            if is_begun:
+                outcome = resume(inner, strict, limits=scorer_limits(run) if limits else None)
+            else:
+                outcome = execute(plan_scorer(run, options), inner)
+            if outcome.interrupted_by is not None:
+                return outcome
         else:
-            outcome = execute(plan_scorer(run, options, limits or {}), inner)
-        if outcome.interrupted_by is None:
-            judge(Run(run.folder, run.device), options.quiet)
+            outcome = _ended(inner.out)
+        try:
+            judge(run, options.quiet)
+        except (KeyboardInterrupt, SystemExit):
+            message(f"both models are trained, and not compared. Continue with: heed train --resume {run.folder}")
+            raise
     return outcome
+
+
+def _ended(out: Path) -> Outcome:
+    """How a training ended, by its log."""
+    last = read_metrics(out)[-1]
+    return Outcome(str(last.get("reason", "trained")), Progress(step=int(last["step"]), seconds=float(last["seconds"])))
 
 
 def _count(run: Run, model: Any, task: Task, quiet: bool) -> Outcome:
     begin = time.perf_counter()
     task.estimate(model)
     save_weights(run.folder / WEIGHTS, model.state_dict(), {"counted": "true", **vocabulary_digests(run.tokenizers)})
+    return _validate_counted(run, model, task, quiet, begin)
+
+
+def _validate_counted(run: Run, model: Any, task: Task, quiet: bool, begin: float) -> Outcome:
+    """Validate a model that was estimated since `begin`, by the clock of the process."""
     validation = task.validate(model, task.metrics)
     seconds = round(time.perf_counter() - begin, 1)
     with MetricsLog(run.folder) as log:
@@ -270,11 +300,9 @@ def resume(
     folder = options.out
     run = Run(folder, choose_device(options.device))
     run.require_prepared()
-    if run.names_scorer:
-        run.require_weights()
-        return _train_scorer(run, options, strict, limits)
     if run.blank_model.count_based:
-        raise UsageError(f"{folder} is count-based and cannot be resumed. Train it again with --overwrite.")
+        require_one_process(run.recipe, ranks.world_size)
+        return _resume_counted(run, options, strict, limits)
     if limits:
         if ranks.is_first:
             _change_limits(run, limits)
@@ -289,6 +317,24 @@ def resume(
     warn_about_arithmetic(checkpoint, run.device, run.recipe.training.precision, quiet)
     _warn_about_other_data(run, quiet)
     return _learn(run, run.new_model(), checkpoint, options.quiet, ranks)
+
+
+def _resume_counted(run: Run, options: TrainOptions, strict: bool, limits: Mapping[str, object] | None) -> Outcome:
+    """Finish a run that was estimated from counts, or its scorer, also with new limits."""
+    folder, has_scorer = run.folder, bool(run.recipe.training.scorer)
+    run.require_weights()
+    if is_complete(folder) and not (has_scorer and limits):
+        advice = "Train it again with --overwrite"
+        if has_scorer:
+            advice = "Give the training of its scorer new limits (--max-time, --max-steps, --patience)"
+        raise UsageError(f"{folder} is count-based and cannot be resumed. {advice}.")
+    outcome = Outcome("counted", Progress(step=1))
+    with sole_writer(folder):
+        if kept_validation(read_metrics(folder)) is None:
+            outcome = _validate_counted(run, run.model, run.task(), options.quiet, time.perf_counter())
+        if not (folder / REPORT).exists():
+            finish_report(run, options.quiet)
+    return _train_scorer(run, options, strict, limits) if has_scorer else outcome
 
 
 def _warn_about_other_data(run: Run, quiet: bool) -> None:

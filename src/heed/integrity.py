@@ -8,12 +8,13 @@ from functools import partial
 
 from heed.core.errors import HeedError
 from heed.core.files import first_foreign
+from heed.core.own_scorer import SCORER
 from heed.core.run_manifest import MANIFEST, read_digests
 from heed.data.image_store import PIXELS, ImageStore
 from heed.data.store import TRAIN
 from heed.inference.converted_model import DESCRIPTION, require_intact
 from heed.inference.converted_model import FOLDER as CONVERTED
-from heed.run import RECIPE, SCORER, WEIGHTS, Run
+from heed.run import RECIPE, WEIGHTS, Run
 from heed.tasks.prepare import open_tokens
 from heed.training.checkpoints import list_checkpoints, require_whole
 
@@ -56,8 +57,20 @@ def verify(run: Run) -> Iterator[Checked]:
         yield _checked(CONVERTED, lambda: require_intact(run.folder / CONVERTED))
     for path in list_checkpoints(run.folder / "checkpoints"):
         yield _checked(f"checkpoints/{path.name}", partial(require_whole, path))
-    if run.scorer is not None:
-        yield from (replace(each, name=f"{SCORER}/{each.name}") for each in verify(run.scorer))
+    yield from _verify_scorer(run)
+
+
+def _verify_scorer(run: Run) -> Iterator[Checked]:
+    """Check the scorer of a run of phrases, if it uses one."""
+    try:
+        scorer = run.scorer
+    except HeedError as error:
+        yield Checked(SCORER, str(error), True)
+        return
+    if scorer is not None:
+        yield from (replace(each, name=f"{SCORER}/{each.name}") for each in verify(scorer))
+        if not scorer.files.has(WEIGHTS):
+            yield Checked(f"{SCORER}/{WEIGHTS}", MISSING, True)
 
 
 def _checked(name: str, check: Callable[[], object]) -> Checked:

@@ -127,6 +127,7 @@ class Planner:
         """Examine the data and the machine; without a recipe file, choose the settings that were not given."""
         machine = Machine.here(self.device)
         draft, _ = self._recipe(CorpusStats(1, 1.0), machine)  # reports mistakes before the data is read
+        require_one_process(draft, machine.num_processes)
         task = task_type(draft.task)
         if draft.training.tensorboard:
             require_tensorboard()
@@ -297,6 +298,12 @@ def transfer_of(options: TrainOptions, init: Run | None) -> Transfer | None:
     if options.init_parts == "all" or init is None:
         return None
     return Transfer(init, options.init_parts, Run(options.init_backward) if options.init_backward else None)
+
+
+def require_one_process(recipe: Recipe, num_processes: int) -> None:
+    """Raise UsageError for several processes where two models are trained, one after the other."""
+    if recipe.training.scorer and num_processes > 1:
+        raise UsageError("training.scorer trains two models, one after the other, in one process: leave out --nproc.")
 
 
 def require_beginning(init: Run, recipe: Recipe) -> None:

@@ -93,7 +93,7 @@ def _check_scorer(scorer: str, kind: str, kinds: Sequence[str]) -> None:
             "leave it out"
         )
     if scorer and scorer not in scoring:
-        raise ValueError(f"training.scorer is a model.kind of {', '.join(scoring)}, got {scorer!r}")
+        raise ValueError(f"training.scorer must be one of the kinds {', '.join(scoring)}; got {scorer!r}")
 
 
 def _check_own_words(training: TrainingConfig, task: type[Task]) -> None:
@@ -124,6 +124,19 @@ def with_members(recipe: Recipe) -> Recipe:
     metrics = (recipe.training.stop_metric, *task_type(recipe.task).metrics)
     keys = dict.fromkeys((recipe.task, *chosen, recipe.tokenizer.kind, *metrics))
     return recipe.model_copy(update={"members": needed(keys)})
+
+
+def data_keys(recipe: Recipe, kind: str) -> dict[str, object]:
+    """The keys of a recipe's data for a training of this kind of model.
+
+    They do not include text in the target language alone, unless such a model reads it.
+    """
+    kept = flattened(recipe.data.model_dump(mode="json", exclude_defaults=True), "data.")
+    reads = kind in MODELS and MODELS[kind].reads_target_text
+    if not reads and (texts := recipe.data.target_texts()):
+        parts = enumerate(recipe.data.parts, start=1)
+        kept["data.parts"] = [part.model_dump(exclude_defaults=True) for number, part in parts if number not in texts]
+    return kept
 
 
 def recipe_type(task: str) -> type[Recipe]:

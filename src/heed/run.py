@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from heed.core.errors import DataError, MissingInputError, UsageError
 from heed.core.files import atomic_folder, first_foreign, storage_errors
 from heed.core.json_text import parse_json
-from heed.core.own_files import own_folder
+from heed.core.own_scorer import SCORER, VERDICT, used_scorer, verdict_of
 from heed.core.run_files import RunFiles
 from heed.core.toml import MAX_BYTES as MAX_RECIPE
 from heed.core.toml import parse_toml
@@ -33,10 +33,6 @@ from heed.tasks.task import Task
 from heed.text.tokenizers import Tokenizer, load_tokenizers
 
 RECIPE, WEIGHTS = "recipe.toml", "model.safetensors"
-VALIDATION = "validation.json"
-"""The analysis of the weights that a training kept, written at its end."""
-SCORER = "scorer"
-"""Folder in a run of phrases with the run that scores what they propose (`training.scorer`)."""
 RESTORING = "restoring-sentences"
 """Name of a run that has only learned to restore masked sentences, for others to begin with."""
 _EDITED = "It is used as it is; if nobody edited it on purpose, restore the run's original file."
@@ -199,25 +195,31 @@ class Run:
         return model
 
     @property
-    def names_scorer(self) -> bool:
-        """Whether its recipe has a second model trained, which scores what this one proposes."""
-        return bool(self.recipe.training.scorer)
+    def awaits_scorer(self) -> bool:
+        """Whether a second model is to score what this one proposes, and is not yet trained and compared."""
+        return bool(self.recipe.training.scorer) and verdict_of(self.folder) is None
 
     @cached_property
     def scorer(self) -> Run | None:
-        """The run of this second model, opened like this one; None until it is trained, or if it is not there.
+        """The run whose model scores what this one proposes, opened like this one; None if it uses none.
 
         Raises DataError where its folder is a link.
         """
-        if not self.names_scorer:
-            return None
-        folder = own_folder(self.folder, SCORER)
-        if not all((folder / name).exists() for name in (WEIGHTS, VALIDATION)):
-            return None
-        scorer = Run(folder, self.device)
-        scorer.precision, scorer.packs, scorer.engine = self.precision, self.packs, self.engine
-        scorer.num_workers = self.num_workers
-        return scorer
+        folder = used_scorer(self.folder) if self.recipe.training.scorer else None
+        return self._opened_alike(folder) if folder is not None else None
+
+    def with_scorer(self) -> Run:
+        """This run with its scorer, whether it uses it or not."""
+        other = copy(self)
+        vars(other).pop("predictor", None)
+        vars(other)["scorer"] = self._opened_alike(self.folder / SCORER)
+        return other
+
+    def _opened_alike(self, folder: Path) -> Run:
+        other = Run(folder, self.device)
+        other.precision, other.packs, other.engine = self.precision, self.packs, self.engine
+        other.num_workers = self.num_workers
+        return other
 
     @property
     def task_type(self) -> type[Task]:
@@ -311,6 +313,7 @@ def with_other_weights(
         if run.scorer is not None:
             if path := first_foreign(run.scorer.folder):
                 raise DataError(f"{path} is a link or a special file, and not copied. Replace it with a copy.")
-            shutil.copytree(run.scorer.folder, folder / SCORER)
+            shutil.copytree(run.scorer.folder, folder / SCORER, ignore=shutil.ignore_patterns("checkpoints"))
+            run.files.copy(VERDICT, files)
         save_weights(folder / WEIGHTS, weights, {**metadata, **vocabulary_digests(run.tokenizers)})
         yield Run(folder)

@@ -1,7 +1,8 @@
 """The scorer of a run of phrases: a second model, trained on the same data, which scores what the phrases propose.
 
 It is trained after the phrases, as a run in the folder of the first (`training.scorer`). Then both together translate
-the validation data; if they are no better than phrases alone, phrases translate alone.
+the validation data; if they are no better than phrases alone, phrases translate alone. The verdict is written last
+(`heed.core.own_scorer`): until then, phrases translate alone too.
 """
 
 from __future__ import annotations
@@ -11,18 +12,21 @@ from typing import Any
 
 from heed.core.config import Document, flattened
 from heed.core.environment import data_dir
+from heed.core.errors import MissingInputError
+from heed.core.own_scorer import SCORER, VERDICT, Verdict
 from heed.core.progress import message
 from heed.metrics.metric import Score
 from heed.planner import LIMITS, Plan, Planner, TrainOptions
+from heed.recipe import data_keys
 from heed.report.markdown import table
 from heed.report.page import write_report
 from heed.report.usability import kept_validation
 from heed.report.validation import analyse, read_analysis, save_analysis
-from heed.run import SCORER, Run
-from heed.training.metrics_log import MetricsLog, read_metrics
+from heed.run import Run
+from heed.training.metrics_log import read_metrics
 
-LEAST = 0.25
-"""Share of the time limit that the scorer has, however long phrases took."""
+LEAST, SHORTEST = 0.25, 0.01
+"""Share of the time limit that the scorer has, however long phrases took; and its shortest limit, in minutes."""
 
 
 def scorer_options(options: TrainOptions) -> TrainOptions:
@@ -33,86 +37,96 @@ def scorer_options(options: TrainOptions) -> TrainOptions:
     )  # fmt: skip
 
 
-def plan_scorer(run: Run, options: TrainOptions, limits: Mapping[str, object]) -> Plan:
+def scorer_limits(run: Run) -> dict[str, object]:
+    """The limits of the scorer's training: those of the run, and the time that phrases left of its time limit."""
+    own = flattened(run.recipe.training.model_dump(mode="json", exclude_defaults=True), "training.")
+    limits: dict[str, object] = {key: value for key, value in own.items() if key in LIMITS}
+    if minutes := run.recipe.training.max_minutes:
+        counted = float(read_metrics(run.folder)[-1]["seconds"]) / 60
+        limits["training.max_minutes"] = max(LEAST * minutes, minutes - counted, SHORTEST)
+    return limits
+
+
+def plan_scorer(run: Run, options: TrainOptions) -> Plan:
     """The plan of the scorer's training, with heed's own choices for the data of the run.
 
-    Its time limit is what phrases left of that of the run. `limits` override those of the run's recipe. Raises
-    HeedError for data that is no longer there.
+    Raises HeedError for data that is no longer there, or is not the same.
     """
     recipe = run.recipe
-    own = flattened(recipe.training.model_dump(mode="json", exclude_defaults=True), "training.")
     keys: dict[str, Any] = {
         "task": recipe.task, "seed": recipe.seed, "model.kind": recipe.training.scorer,
-        **flattened(recipe.data.model_dump(mode="json", exclude_defaults=True), "data."),
-        **{key: value for key, value in own.items() if key in LIMITS},
+        **data_keys(recipe, recipe.training.scorer), **scorer_limits(run),
     }  # fmt: skip
-    if texts := recipe.data.target_texts():  # which only phrases can read
-        parts = enumerate(recipe.data.parts, start=1)
-        keys["data.parts"] = [part.model_dump(exclude_defaults=True) for number, part in parts if number not in texts]
-    if folder := data_dir():
+    if recipe.data.dir and (folder := data_dir()):
         keys["data.dir"] = str(folder)
-    if minutes := recipe.training.max_minutes:
-        counted = read_metrics(run.folder)[-1]["seconds"] / 60
-        keys["training.max_minutes"] = round(max(LEAST * minutes, minutes - counted), 2)
-    plan = Planner(Document(), {**keys, **limits}, scorer_options(options)).plan()
-    message(f"next: a second model ({recipe.training.scorer}), which is to score what phrases propose", options.quiet)
-    if plan.expected is not None:
-        message(plan.expected.render(False), options.quiet)
+    data = recipe.data.model_copy(update={"dir": keys.get("data.dir", "")})
+    try:
+        data.require_unchanged(run.corpus, run.folder)
+        plan = Planner(Document(), keys, scorer_options(options)).plan()
+    except MissingInputError as error:
+        raise MissingInputError(
+            f"{error} {run.folder} is complete but for the model that scores its translations, which learns from the "
+            f"same files. Put the file back, and continue with: heed train --resume {run.folder}"
+        ) from error
+    message(
+        f"next: a second model ({recipe.training.scorer}), which will score what the phrases propose", options.quiet
+    )
+    if not options.quiet and plan.expected is not None:
+        message(plan.expected.render(False))
     return plan
 
 
 def judge(run: Run, quiet: bool) -> None:
-    """Translate the validation data with both, keep the scorer only if that is better, and write the report.
+    """Translate the validation data with both, decide whether the scorer is used, and write the report.
 
-    Raises StorageError.
+    Raises HeedError.
     """
-    assert run.scorer is not None, "it has been trained"
-    events, both = read_metrics(run.folder), analyse(run, quiet)
+    both = run.with_scorer()
+    assert both.scorer is not None
+    together = analyse(both, quiet)
     systems = {
         "phrases alone": _scores_alone(run),
-        "the scorer alone": _scores_alone(run.scorer),
-        "phrases, scored by it": _by_name(both["scores"]),
+        "the scorer alone": _scores_alone(both.scorer),
+        "phrases, scored by it": _by_name(together["scores"]),
     }
-    alone, of_scorer, together = (scores["BLEU"].value for scores in systems.values())
+    phrases, scorer, scored = (scores["BLEU"].value for scores in systems.values())
+    verdict = Verdict(is_used=scored > phrases, phrases=phrases, scorer=scorer, both=scored)
     message(
-        f"validation: BLEU {together:.2f} with both, {alone:.2f} by phrases alone, {of_scorer:.2f} by the scorer "
-        "alone", quiet,
-    )  # fmt: skip
-    if together <= alone:
-        message("phrases will translate alone: the scorer does not help (training.scorer)", quiet)
-        run.change_recipe({"training.scorer": ""})
-        run = Run(run.folder, run.device)
-        both = analyse(run, quiet)
-    if of_scorer > max(alone, together):
+        f"validation: BLEU {scored:.2f} with both, {phrases:.2f} by phrases alone, {scorer:.2f} by the scorer alone",
+        quiet,
+    )
+    if not verdict.is_used:
+        message("phrases will translate alone: the scorer does not help", quiet)
+    if scorer > max(phrases, scored):
         message(f"the scorer is better alone: translate with {run.folder / SCORER}", quiet)
-    step = 1 + max(event["step"] for event in events)
-    with MetricsLog(run.folder) as log:
-        log.write("validation", step, {**_event(both), "seconds": events[-1]["seconds"], "best": True})
-    scores_alone = [score.to_json() for score in systems["phrases alone"].values()]
-    save_analysis(run, {"step": step, **both, "alone": scores_alone, "sections": [_section(systems)]})
-    write_report(run)
+    analysis = together if verdict.is_used else _analysis_alone(run, quiet)
+    alone = [score.to_json() for score in systems["phrases alone"].values()]
+    own = {"step": _kept_step(run), "alone": alone, "has_scorer": verdict.is_used, "sections": [_section(systems)]}
+    save_analysis(run, {**analysis, **own})
+    run.files.write_as(verdict, VERDICT)
+    write_report(Run(run.folder, run.device))
+
+
+def _kept_step(run: Run) -> int:
+    kept = kept_validation(read_metrics(run.folder))
+    assert kept is not None, "it was validated"
+    return int(kept["step"])
 
 
 def _scores_alone(run: Run) -> Mapping[str, Score]:
     """The scores in the report of a run, without a scorer."""
-    kept = kept_validation(read_metrics(run.folder))
-    assert kept is not None, "it was validated"
-    analysis = read_analysis(run, kept["step"])
+    analysis = read_analysis(run, _kept_step(run))
     return _by_name(analysis.get("alone", analysis["scores"]))
+
+
+def _analysis_alone(run: Run, quiet: bool) -> Mapping[str, Any]:
+    """The analysis of a run whose scorer is not used: that of its report, unless it is of both."""
+    analysis = read_analysis(run, _kept_step(run))
+    return analyse(run, quiet) if analysis.get("has_scorer") else analysis
 
 
 def _by_name(scores: Sequence[Mapping[str, Any]]) -> Mapping[str, Score]:
     return {score.name: score for score in map(Score.from_json, scores)}
-
-
-def _event(analysis: Mapping[str, Any]) -> dict[str, Any]:
-    """The scores of an analysis as a validation of the metrics log has them."""
-    scores, names = _by_name(analysis["scores"]), {"BLEU": "bleu", "chrF2": "chrf"}
-    return {
-        **{name: round(scores[title].value, 4) for title, name in names.items()},
-        "signatures": {name: scores[title].signature for title, name in names.items()},
-        "samples": [],
-    }
 
 
 def _section(systems: Mapping[str, Mapping[str, Score]]) -> str:

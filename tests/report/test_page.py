@@ -36,8 +36,8 @@ from heed.nn.weight_file import save_weights
 from heed.planner import Planner, TrainOptions, tokenizer_of
 from heed.report.model_card import _front_matter
 from heed.report.page import REPORT, finish_report, refresh_report, write_report
-from heed.report.validation import analyse
-from heed.run import VALIDATION, WEIGHTS, Run
+from heed.report.validation import VALIDATION, analyse
+from heed.run import WEIGHTS, Run
 from heed.training.metrics_log import read_metrics
 
 __all__ = ["without_shape_checks"]

@@ -222,21 +222,17 @@ def recipe_like(
     `as_trained`: the new run begins with the same weights as the teacher did.
     """
     from heed.core.config import flattened
-    from heed.models import MODELS
+    from heed.recipe import data_keys
     from heed.run import RECIPE
 
     recipe = teacher.recipe
     is_same_kind = keys.get("model.kind", recipe.model.kind) == recipe.model.kind
     if is_same_kind and (as_trained or not teacher.is_fine_tuned):
         return teacher.folder / RECIPE, keys
-    kept = flattened(recipe.data.model_dump(mode="json", exclude_defaults=True), "data.")
+    kept = data_keys(recipe, str(keys.get("model.kind", recipe.model.kind)))
     if is_same_kind:  # with what equals a default, which heed may choose otherwise
         for table in ("model", "decoding"):
             kept |= flattened(getattr(recipe, table).model_dump(mode="json", exclude_none=True), f"{table}.")
-    kind = keys.get("model.kind", recipe.model.kind)
-    if not (kind in MODELS and MODELS[str(kind)].reads_target_text) and (texts := recipe.data.target_texts()):
-        parts = enumerate(recipe.data.parts, start=1)
-        kept["data.parts"] = [part.model_dump(exclude_defaults=True) for number, part in parts if number not in texts]
     if folder := data_dir():  # as for the recipe of a run
         kept["data.dir"] = str(folder)
     return None, {"task": recipe.task, "seed": recipe.seed, **kept, **keys}

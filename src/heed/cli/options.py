@@ -101,9 +101,10 @@ class Compute:
         """Open a run folder, and set the number of threads in a product: the fastest for this model.
 
         With a given number it is that one, except for a translator, which translates several batches at once instead.
-        Where CTranslate2 does nearly all of the work, as for translators, one: PyTorch searches only a few lines, and
-        on a busy machine its threads would wait for each other for longer than all the rest takes. Also one where an
-        engine `searches_in_threads`, as in a server: in each of them, the others of an ensemble score what it finds.
+        Where CTranslate2 does nearly all of the work, as for translators and for what scores phrases, one: PyTorch
+        searches only a few lines, and on a busy machine its threads would wait for each other for longer than all the
+        rest takes. Also one where an engine `searches_in_threads`, as in a server: in each of them, the others of an
+        ensemble score what it finds.
         """
         from heed.nn.device import faster_threads
 
@@ -111,7 +112,7 @@ class Compute:
         predictor = self.open_run(folder, **combined)
         runs = [predictor.run, *predictor.combined.others]
         translates_itself = predictor.can("translate") and predictor.engine is not None
-        if translates_itself and (searches_in_threads or all(run.predictor.engine for run in runs[1:])):
+        if translates_itself and (searches_in_threads or all(run.predictor.engine is not None for run in runs[1:])):
             use_threads(1)
         elif not self.threads or predictor.can("translate"):
             models = [run.blank_model for run in runs]

@@ -30,6 +30,7 @@ from heed.cli.options import (
     parse_minutes,
     use_threads,
 )  # fmt: skip
+from heed.cli.restart import new_limits, new_limits_of_scorer
 from heed.cli.seeds import new_runs, old_runs, train_seeds
 from heed.core.environment import distributed
 from heed.core.errors import UsageError
@@ -194,7 +195,7 @@ def train(
         if seeds > 1:
             raise typer.Exit(train_seeds(old_runs(seeds, run.resume), True, threads, sys.argv[1:], quiet))
         use_threads(threads)
-        _resume(run.resume, device, quiet, run.strict, keys)
+        _resume(run, device, quiet, keys)
         return
     if run.strict:
         raise UsageError("--strict applies only to --resume RUN, whose checkpoints it checks.")
@@ -309,45 +310,18 @@ def run_training(
     outcome = None
     with joined(choose_device(options.device)) as ranks:
         if any(ranks.highest(restartable and not dry_run and can_continue(options.out))):
-            outcome = resume(options, ranks=ranks, limits=_new_limits(options.out, overrides))
+            outcome = resume(options, ranks=ranks, limits=new_limits(options.out, overrides))
         elif restartable and not dry_run and is_complete(options.out):
-            _require_same_files(options.out, overrides)
-            message(f"{options.out} is complete: nothing is left to train.", options.quiet or not ranks.is_first)
+            if limits := new_limits_of_scorer(options.out, overrides):
+                outcome = resume(options, ranks=ranks, limits=limits)
+            else:
+                message(f"{options.out} is complete: nothing is left to train.", options.quiet or not ranks.is_first)
         elif ranks.is_first:
             outcome = _lead(recipe, overrides, options, dry_run, ranks, advises)
         elif not dry_run:
             outcome = follow(options, ranks)
     if outcome is not None:
         finish(options.out, outcome, options.quiet or not ranks.is_first)
-
-
-def _new_limits(folder: Path, overrides: dict[str, object]) -> dict[str, object]:
-    """The limits that differ from those of a run that is started again. Raises UsageError for other differences."""
-    from heed.core.config import flattened
-    from heed.planner import LIMITS
-    from heed.run import Run
-
-    _require_same_files(folder, overrides)
-    own = flattened(Run(folder).recipe.model_dump(mode="json", exclude={"data"}))
-    changed = {key: value for key, value in overrides.items() if key in own and own[key] != value}
-    if others := [key for key in changed if key not in LIMITS]:
-        values = ", ".join(f"{key} = {own[key]!r}, not {changed[key]!r}" for key in others)
-        raise UsageError(f"{folder} was started with {values}. Name another --out for another training.")
-    return changed
-
-
-def _require_same_files(folder: Path, overrides: dict[str, object]) -> None:
-    """Raise UsageError for data files with other names than those of a run that is started again."""
-    from heed.run import Run
-
-    data = Run(folder).recipe.data
-    for key in data.path_keys:
-        own, given = getattr(data, key), overrides.get(f"data.{key}", "")
-        if given and Path(str(given)).name != Path(own).name:
-            before = f"data.{key} = {own!r}" if own else f"no data.{key}"
-            raise UsageError(
-                f"{folder} was started with {before}, not {given!r}. Name another --out for another training."
-            )
 
 
 def _lead(
@@ -403,7 +377,7 @@ def _show_expectation(plan: Plan) -> None:
         rest = plan.recipe.training.max_minutes
         then = ""
         if scorer := plan.recipe.training.scorer:
-            then = f"; then a second model ({scorer})" + (f" for the rest of {rest:g} minutes at most" if rest else "")
+            then = f"; then a second model ({scorer}) is trained" + (f", {rest:g} minutes in all" if rest else "")
         message(f"expected: a few {unit}, because the model is count-based{then}")
     if plan.warning:
         warn(plan.warning)
@@ -425,16 +399,17 @@ def _refuse_with_resume(run: RunFlags, recipe: Path | None) -> None:
         )
 
 
-def _resume(folder: Path, device: str, quiet: bool, strict: bool, limits: dict[str, object]) -> None:
+def _resume(run: RunFlags, device: str, quiet: bool, limits: dict[str, object]) -> None:
     from heed.execute import resume
     from heed.nn.device import choose_device
     from heed.planner import TrainOptions
     from heed.training.ranks import joined
 
-    options = TrainOptions(folder, device=device, quiet=quiet)
+    assert run.resume is not None
+    options = TrainOptions(run.resume, force=run.force, device=device, quiet=quiet)
     with joined(choose_device(device)) as ranks:
-        outcome = resume(options, strict, ranks, limits)
-    finish(folder, outcome, quiet or not ranks.is_first)
+        outcome = resume(options, run.strict, ranks, limits)
+    finish(run.resume, outcome, quiet or not ranks.is_first)
 
 
 def finish(folder: Path, outcome: Outcome, quiet: bool) -> None:

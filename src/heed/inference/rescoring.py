@@ -8,8 +8,9 @@ vocabulary. This module and all that it imports do without PyTorch.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from typing import Protocol
 
@@ -25,6 +26,8 @@ SECOND_SCORE = "second score"
 """Name of the feature."""
 NUM_CANDIDATES = 30
 """Derivations that are scored, and so the most that there are: the best never depends on how many are asked for."""
+AHEAD = 4
+"""Sources that are derived before an earlier one is scored."""
 WEIGHT = 0.3
 """Weight of the second score."""
 WORD = 1.0
@@ -80,11 +83,16 @@ class RescoredDerivations:
             return [self.derive(source, width, number, forced) for source, forced in sources]
         pool = ThreadPoolExecutor(1)
         try:
-            derived = [pool.submit(self._model.derive, each, width, NUM_CANDIDATES, forced) for each, forced in sources]
-            return [
-                self._rescored(source, derivations.result())[:number]
-                for (source, _), derivations in zip(sources, derived, strict=True)
-            ]
+            ahead: deque[Future[list[Derivation]]] = deque()
+            found: list[list[Derivation]] = []
+            for place in range(len(sources) + AHEAD):  # few at once, since the candidates of many need much memory
+                if place < len(sources):
+                    source, forced = sources[place]
+                    ahead.append(pool.submit(self._model.derive, source, width, NUM_CANDIDATES, forced))
+                if place >= AHEAD:
+                    source, _ = sources[place - AHEAD]
+                    found.append(self._rescored(source, ahead.popleft().result())[:number])
+            return found
         finally:
             pool.shutdown(cancel_futures=True)
 
@@ -118,6 +126,6 @@ def with_second_score(weights: Mapping[str, float]) -> Mapping[str, float]:
 def _with(derivation: Derivation, second_score: float, source: Sequence[int]) -> Derivation:
     """The derivation with a last step, of the whole translation, that has the second score."""
     end = (len(source), len(source)), (len(derivation.ids), len(derivation.ids))
-    step = DerivationStep(*end, {SECOND_SCORE: second_score})
+    step = DerivationStep(*end, {SECOND_SCORE: second_score}, "of all")
     score = derivation.score + WEIGHT * second_score
     return replace(derivation, score=score, steps=(*derivation.steps, step))

@@ -15,8 +15,9 @@ from heed.core.environment import memory_bytes, num_cpus, processor_name
 from heed.core.json_text import parse_json
 from heed.evaluation.evaluation import Evaluation
 from heed.metrics.metric import Score
-from heed.run import VALIDATION, Run
+from heed.run import Run
 
+VALIDATION = "validation.json"
 Event = Mapping[str, Any]
 
 

@@ -76,7 +76,8 @@ class TrainingConfig(Config):
     """With risk: α, the exponent of the probabilities of these translations."""
     scorer: str = ""
     """For phrases: the model.kind of a second model, such as "transformer", which is then trained on the same data, in
-    the folder `scorer` of the run, and scores what they propose; with heed's own settings ("": none)."""
+    the folder `scorer` of the run, and scores what they propose ("": none). It has heed's own settings, and the time
+    that phrases leave of max_minutes, at least a quarter; their weights are tuned for half of it at most."""
     freeze: Literal["none", "embeddings", "reader"] = "none"
     """For a reader with a head: keep the vectors of tokens, or the whole reader, as they are at the beginning."""
     unfreeze_every: float = Field(default=0.0, ge=0)

@@ -4,7 +4,8 @@ import { el, scrollable } from "./dom.js";
 
 const signedScore = (number) => number.toFixed(2).replace("-", "\u2212");
 
-const DIFFERENT = "The translation above is not among these derivations. A glossary, or the other models of an ensemble, can lead to another one.";
+const SECOND_SCORE = "second score";
+const DIFFERENT = "The translation above is not among these derivations. A glossary can lead to another one.";
 
 /** The views of a DerivationInspection. `shown`: the translation that the page shows, if it shows one. */
 export function derivationView({ source, weights, derivations }, shown = null) {
@@ -14,9 +15,9 @@ export function derivationView({ source, weights, derivations }, shown = null) {
   return el("section", { class: "inspection derivations" }, el("p", { class: "caption", dir: "auto" }, source), note, ...views);
 }
 
-/** What a step wrote: its last one may be the end of the sentence, and others may drop a word. */
-function written({ source, target }) {
-  return target || (source ? "(dropped)" : "(end)");
+/** What a step wrote: others than those of words are the end of the sentence, and the score of the whole translation. */
+function written({ source, target, features }) {
+  return target || (source ? "(dropped)" : SECOND_SCORE in features ? "(whole translation)" : "(end)");
 }
 
 function one({ text, score, steps }, rank, weights) {

@@ -14,6 +14,7 @@ from typing import Any
 
 from heed.core.errors import DataError, MissingInputError, UsageError
 from heed.core.own_files import open_own
+from heed.core.own_scorer import used_scorer
 from heed.decoding.options import SearchOptions
 from heed.documents.translation import Step
 from heed.inference.translator import ModelTranslator
@@ -91,12 +92,21 @@ class ServedModel:
         self._fingerprints = list(map(fingerprint_of, self.folders))
         self.fingerprint = "-".join(self._fingerprints)
         """Eight hexadecimal digits for each run that identify its weights, from their beginning and size."""
-        self.version = list(map(version_of, self.folders))
+        self._versions = list(map(version_of, self.folders))
+        self._scorer = used_scorer(self.run.folder)
         self.num_parameters = sum(run.num_parameters for run in runs)
         self.description = model_sentence(self.run)
         if any(run is not self.run.scorer for run in runs[1:]):
             self.description = f"{len(runs)} models together; the first is {self.description}"
         self._abilities = frozenset(filter(self.loaded.can, self.loaded.abilities))
+
+    def is_current(self) -> bool:
+        """Whether the weights are still those in its folders, and its run has no other scorer.
+
+        Raises MissingInputError and DataError.
+        """
+        has_scorer = used_scorer(self.run.folder) == self._scorer
+        return has_scorer and list(map(version_of, self.folders)) == self._versions
 
     @property
     def run(self) -> Run:

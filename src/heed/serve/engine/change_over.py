@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from heed.core.errors import DataError, HeedError
-from heed.serve.engine.catalogue import Catalogue, ServedModel, served, version_of
+from heed.serve.engine.catalogue import Catalogue, ServedModel, served
 from heed.serve.engine.worker import Worker
 from heed.serve.telemetry import Log
 from heed.tasks.predictor import Predictor
@@ -66,7 +66,7 @@ class ChangeOver:
         """The model of the run that has a model's name now, which may be the same."""
         try:
             folder = self._folders[old.name].resolve()
-            if folder == old.run.folder and list(map(version_of, old.folders)) == old.version:
+            if folder == old.run.folder and old.is_current():
                 return old
             new = served(old.name, self._load(folder), self._catalogue.guide)
             _check_replaces(old, new)

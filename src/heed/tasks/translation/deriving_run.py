@@ -17,7 +17,7 @@ from heed.core.config import Config, Document, build
 from heed.core.environment import num_cpus
 from heed.core.errors import HeedError
 from heed.core.formats import FORMAT, require_format
-from heed.core.own_files import own_folder
+from heed.core.own_scorer import used_scorer, verdict_of
 from heed.core.run_files import RunFiles
 from heed.core.toml import MAX_BYTES, parse_toml
 from heed.core.weight_file import read_header
@@ -37,7 +37,7 @@ from heed.tasks.translation.translating import RunWithoutPyTorch
 from heed.text.tokenizers import Tokenizer, load_tokenizers
 from heed.text.vocabulary import BOS_ID, EOS_ID
 
-RECIPE, WEIGHTS, VALIDATION, SCORER = "recipe.toml", "model.safetensors", "validation.json", "scorer"
+RECIPE, WEIGHTS = "recipe.toml", "model.safetensors"
 
 
 def _phrases(arrays: Arrays, table: Mapping[str, Any], num_words: int) -> PhraseTranslator:
@@ -87,14 +87,14 @@ def open_deriving(folder: Path, tag: str | None, precision: str, engine: str, nu
         table = {key: value for key, value in model.items() if key != "kind"}
         translator = KINDS[model["kind"]](read_arrays(folder / WEIGHTS), table, len(tokenizers["tgt"].vocabulary))
         if training.get("scorer"):
-            place = own_folder(folder, SCORER)
-            if not (place / VALIDATION).exists():  # its training has not ended
+            if verdict_of(folder) is None:  # which is said when it is opened in full
                 return None
-            scorer = open_converted(place, None, precision, engine, num_workers)
-            if scorer is None:
-                return None
-            sides = tokenizers["src"], tokenizers["tgt"]
-            translator = RescoredDerivations(translator, *sides, [scorer.target_scorer], num_workers or num_cpus())
+            if (place := used_scorer(folder)) is not None:
+                scorer = open_converted(place, None, precision, engine, num_workers)
+                if scorer is None:
+                    return None
+                sides = tokenizers["src"], tokenizers["tgt"]
+                translator = RescoredDerivations(translator, *sides, [scorer.target_scorer], num_workers or num_cpus())
     except HeedError:
         return None
     return DerivingRun(folder, tag, recipe, tokenizers, translator)

@@ -12,6 +12,7 @@ import torch
 
 from heed.core.environment import num_cpus
 from heed.core.errors import DataError, UsageError
+from heed.core.own_scorer import SCORER, verdict_of
 from heed.core.progress import warn
 from heed.data.validation import VALID, read_valid
 from heed.decoding.hypothesis import Hypothesis
@@ -30,7 +31,7 @@ from heed.models import MODELS
 from heed.nn.contract import Autoregressive
 from heed.report.markdown import plain
 from heed.report.usability import usability
-from heed.run import SCORER, WEIGHTS, Run
+from heed.run import WEIGHTS, Run
 from heed.statistical.derivation import Derivation, Derives
 from heed.tasks.embedding import TokenAttention, TokenVectors, encoder_attention, encoder_vectors
 from heed.tasks.generation import combined_model, require_vocabularies
@@ -253,8 +254,9 @@ class TranslationPredictor(Translating, Predictor):
             return facts
         if self._derives:
             facts["weights"] = {name: round(value, 4) for name, value in self.derivation_weights().items()}
-            if (scorer := self.run.scorer) is not None:
-                facts["scored by"] = f"{scorer.folder.name} ({scorer.num_parameters:,} parameters)"
+            if (scorer := self.run.scorer) is not None and (verdict := verdict_of(self.run.folder)) is not None:
+                gain = f"BLEU {verdict.both:.2f} on validation, {verdict.phrases:.2f} by phrases alone"
+                facts["scored by"] = f"{SCORER} ({scorer.num_parameters:,} parameters): {gain}"
             return facts
         if rounding := self._rounding():
             facts["int8"] = rounding
@@ -292,11 +294,10 @@ class TranslationPredictor(Translating, Predictor):
     def open(self) -> None:
         if self.engine is None or self._derives:
             super().open()
-        if self.run.names_scorer and self.run.scorer is None:
+        if self.run.awaits_scorer:
             warn(
-                f"{self.run.folder}: phrases translate alone, since the model that scores translations, in "
-                f"{self.run.folder / SCORER}, is missing or still being trained. `heed train --resume "
-                f"{self.run.folder}` trains it to the end."
+                f"{self.run.folder}: only the phrases translate, since the training of their scorer is not finished. "
+                f"Finish it with: heed train --resume {self.run.folder}"
             )
 
     def convert(self) -> None:

@@ -1,0 +1,44 @@
+"""A training that is started again (`heed train --restartable`): what may differ from the first time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from heed.core.errors import UsageError
+
+
+def new_limits(folder: Path, overrides: dict[str, object]) -> dict[str, object]:
+    """The limits that differ from those of a run that is started again. Raises UsageError for other differences."""
+    from heed.core.config import flattened
+    from heed.planner import LIMITS
+    from heed.run import Run
+
+    _require_same_files(folder, overrides)
+    own = flattened(Run(folder).recipe.model_dump(mode="json", exclude={"data"}))
+    changed = {key: value for key, value in overrides.items() if key in own and own[key] != value}
+    if others := [key for key in changed if key not in LIMITS]:
+        values = ", ".join(f"{key} = {own[key]!r}, not {changed[key]!r}" for key in others)
+        raise UsageError(f"{folder} was started with {values}. Name another --out for another training.")
+    return changed
+
+
+def new_limits_of_scorer(folder: Path, overrides: dict[str, object]) -> dict[str, object]:
+    """The new limits of a complete run of phrases with a scorer; none for other runs. Raises as `new_limits`."""
+    from heed.run import Run
+
+    _require_same_files(folder, overrides)
+    return new_limits(folder, overrides) if Run(folder).recipe.training.scorer else {}
+
+
+def _require_same_files(folder: Path, overrides: dict[str, object]) -> None:
+    """Raise UsageError for data files with other names than those of a run that is started again."""
+    from heed.run import Run
+
+    data = Run(folder).recipe.data
+    for key in data.path_keys:
+        own, given = getattr(data, key), overrides.get(f"data.{key}", "")
+        if given and Path(str(given)).name != Path(own).name:
+            before = f"data.{key} = {own!r}" if own else f"no data.{key}"
+            raise UsageError(
+                f"{folder} was started with {before}, not {given!r}. Name another --out for another training."
+            )
