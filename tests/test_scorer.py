@@ -17,6 +17,7 @@ from heed import scorer
 from heed.core.config import Document
 from heed.core.errors import DataError, MissingInputError, UsageError
 from heed.core.own_scorer import SCORER, VERDICT, verdict_of
+from heed.core.run_files import RunFiles
 from heed.data.validation import read_valid
 from heed.execute import can_continue, execute, is_complete, resume
 from heed.integrity import verify
@@ -160,6 +161,20 @@ def test_an_inspection_adds_up_to_the_score_with_the_scorers_share(helped: Path)
     steps = [sum(weights[name] * value for name, value in step.features.items()) for step in best.steps]
     assert set(best.steps[-1].features) == {"second score"}
     assert sum(steps) == pytest.approx(best.score, abs=1e-4)
+
+
+def test_a_logged_score_is_of_both_models(helped: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(helped, tmp_path / "run")
+    src, ref = (write_lines(tmp_path / side, [pair[n] for pair in pairs(10, seed=4)]) for n, side in enumerate("ab"))
+    for _ in range(2):
+        assert call("evaluate", folder, "--src", src, "--ref", ref).code == 0
+    assert "earlier weights" not in report_text(Run(folder))
+    assert "Och & Ney 2002" in report_text(Run(folder))
+    (folder / VERDICT).write_text((folder / VERDICT).read_text().replace("true", "false"))
+    RunFiles(folder).accept(VERDICT)
+    assert call("evaluate", folder, "--src", src, "--ref", ref).code == 0
+    rows = [line for line in report_text(Run(folder)).splitlines() if line.startswith("| 20")]
+    assert ["earlier weights" in row for row in rows] == [True, True, False]
 
 
 def test_it_is_served_as_one_model(helped: Path) -> None:

@@ -28,13 +28,19 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
+def weights_of(run: Run) -> str:
+    """What identifies the weights of a run: their SHA-256, and after a `+` that of its scorer, if it uses one."""
+    models = [run] if run.scorer is None else [run, run.scorer]
+    return "+".join(sha256_file(each.files.path(WEIGHTS)) for each in models)
+
+
 def log_scores(run: Run, evaluation: Evaluation, time: str) -> None:
     """Append the scores of a run, alone or in an ensemble. Raises StorageError."""
     entry = {
         "time": time,
         "heed": library_versions()["heed"],
         "test": evaluation.test.fingerprint(),
-        "weights": sha256_file(run.files.path(WEIGHTS)),
+        "weights": weights_of(run),
         **evaluation.how,
         **({"ensemble": [member.folder.resolve().name for member in evaluation.members]} if evaluation.members else {}),
         "scores": [score.to_json() for score in evaluation.scores.values()],

@@ -126,6 +126,6 @@ def with_second_score(weights: Mapping[str, float]) -> Mapping[str, float]:
 def _with(derivation: Derivation, second_score: float, source: Sequence[int]) -> Derivation:
     """The derivation with a last step, of the whole translation, that has the second score."""
     end = (len(source), len(source)), (len(derivation.ids), len(derivation.ids))
-    step = DerivationStep(*end, {SECOND_SCORE: second_score}, "of all")
+    step = DerivationStep(*end, {SECOND_SCORE: second_score})
     score = derivation.score + WEIGHT * second_score
     return replace(derivation, score=score, steps=(*derivation.steps, step))

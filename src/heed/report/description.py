@@ -122,6 +122,8 @@ def origin(run: Run) -> str:
 def methods(run: Run) -> str:
     """The papers of the model, the subwords and the scores."""
     papers = [MODELS[run.recipe.model.kind].papers, _TOKENIZER_PAPERS.get(run.recipe.tokenizer.kind, "")]
+    if run.scorer is not None:
+        papers += [MODELS[run.scorer.recipe.model.kind].papers, "scores of n-best lists (Och & Ney 2002)"]
     if run.predictor.can("translate"):
         papers.append(_SCORE_PAPERS)
     return "; ".join(paper for paper in papers if paper)

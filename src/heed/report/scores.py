@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from heed.core.files import sha256_file
-from heed.evaluation.score_log import read_scores
+from heed.evaluation.score_log import read_scores, weights_of
 from heed.metrics.metric import Score
 from heed.report.markdown import code, plain, table
 from heed.run import WEIGHTS, Run
@@ -64,7 +63,7 @@ def _test_scores(run: Run) -> list[str]:
     if not entries:
         return []
     parts = ["### On test data", "All evaluations of this run, from its `scores.jsonl`."]
-    weights = sha256_file(run.files.path(WEIGHTS)) if run.files.has(WEIGHTS) else None
+    weights = weights_of(run) if run.files.has(WEIGHTS) else None
     entries = [{**entry, "earlier": entry.get("weights") not in (None, weights)} for entry in entries]
     if any(entry["earlier"] for entry in entries):
         parts.append("Rows with *earlier weights* were scored before the weights in this folder were replaced.")
