@@ -399,6 +399,16 @@ def test_few_pairs_of_long_sentences_are_translated_by_phrases_on_a_cpu() -> Non
     assert recipe(choose_translation(NEWS, CPU, {})).model.kind == "phrase_based"
 
 
+def test_their_scorer_shares_the_time_limit_and_is_chosen_only_with_them() -> None:
+    chosen = recipe(choose_translation(NEWS, CPU, {})).training
+    assert (chosen.scorer, chosen.max_minutes) == ("transformer", 45.0)
+    limited = choose_translation(NEWS, CPU, {"training.max_minutes": 90.0})
+    assert limited.values["training.scorer"] == "transformer"
+    assert "training.max_minutes" not in limited.values  # as it was given
+    for kind in ("phrase_based", "transformer"):
+        assert "training.scorer" not in choose_translation(NEWS, CPU, {"model.kind": kind}).values
+
+
 @pytest.mark.parametrize(
     ("stats", "machine", "given"),
     [

@@ -24,7 +24,7 @@ from heed.run import Run
 from heed.tasks.defaults import CorpusStats, Machine
 from heed.tasks.language_model.task import LanguageModelTask
 from heed.tasks.translation.expectation import KINDS, PENALTY, expected, measured_with, predicted, prediction_error
-from heed.tasks.translation.measured import MEASURED, MeasuredCorpus, similar, suits_phrases
+from heed.tasks.translation.measured import MEASURED, MeasuredCorpus, similar, suited
 from heed.tasks.translation.task import TranslationTask
 
 CPU = Machine("cpu", 2, 16 << 30, "float32", 0.0)
@@ -109,7 +109,9 @@ def test_the_quality_is_given_for_one_corpus_on_one_machine_without_a_gpu() -> N
     text = "about 30 BLEU on validation data with heed's choices after 45 minutes on one CPU core, give or take 16 "
     assert quality().startswith(text)
     phrases = quality(model__kind="phrase_based", tokenizer__kind="open-word")
-    assert phrases.startswith("about 28 BLEU on validation data with heed's choices, give or take 8 (from 13 corpora ")
+    assert phrases.startswith("about 29 BLEU on validation data with heed's choices, give or take 8 (from 13 corpora ")
+    both = quality(model__kind="phrase_based", tokenizer__kind="open-word", training__scorer="transformer")
+    assert both.startswith("about 30 BLEU on validation data with heed's choices after 45 minutes on one CPU core, ")
     assert not quality(machine=replace(CPU, device="cuda"))
     assert not quality(machine=replace(CPU, num_processes=2))
     assert not quality(replace(CAPTIONS, measured={**CAPTIONS.measured, "tgt_words": 1.2})), "without spaces"
@@ -121,9 +123,31 @@ def test_the_quality_is_given_for_one_corpus_on_one_machine_without_a_gpu() -> N
 def test_corpora_with_one_kind_of_model_do_not_decide_between_the_kinds() -> None:
     nearest, _ = similar(8_000, 123.0)
     assert nearest.render() == "8,000 pairs of news, English to Swahili: 17.0 by phrases"
-    assert suits_phrases(8_000, 123.0)
-    assert not suits_phrases(40_000, 36.0)
+    assert suited(8_000, 123.0) != "transformer"
+    assert suited(40_000, 36.0) == "transformer"
     assert {corpus.genre for corpus in MEASURED} == {"captions", "news", "short sentences", "talks"}
+
+
+@pytest.mark.parametrize(
+    ("transformer", "phrases", "both", "best"),
+    [
+        (20.0, 21.0, 21.5, "transformer"),  # not clearly better
+        (20.0, 23.0, 25.0, "both"),
+        (20.0, 21.0, 25.0, "both"),
+        (20.0, 23.0, 23.2, "phrases"),  # the scorer is not worth its time
+        (20.0, 23.0, 22.0, "phrases"),
+        (20.0, 21.9, 22.3, "transformer"),
+        (20.0, 23.0, None, "phrases"),
+    ],
+)
+def test_what_was_clearly_better_on_the_most_similar_corpus_is_chosen(
+    transformer: float, phrases: float, both: float | None, best: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    near = MeasuredCorpus("near, A to B", 10_000, 50, transformer, phrases, both)
+    far = MeasuredCorpus("far, A to B", 20_000, 50, 0.0, 50.0, 60.0)
+    monkeypatch.setattr("heed.tasks.translation.measured.MEASURED", [far, near])
+    assert suited(11_000, 50.0) == best
+    assert suited(1_000_000, 50.0) == "transformer"  # unlike both
 
 
 def keys_of(folder: Path) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from heed.models import MODELS
 from heed.tasks.defaults import (
+    CPU_MINUTES,
     SCHEDULE,
     WARM_UP,
     Choices,
@@ -25,7 +26,7 @@ from heed.tasks.defaults import (
     vocabulary,
     without,
 )
-from heed.tasks.translation.measured import suits_phrases
+from heed.tasks.translation.measured import Suited, suited
 
 
 @dataclass(frozen=True)
@@ -100,9 +101,11 @@ def choose_translation(stats: CorpusStats, machine: Machine, given: Mapping[str,
     kind = given.get("model.kind")
     if kind in MODELS and MODELS[kind].count_based:
         return without(_counted(stats, given, str(kind), "given"), given)
-    if kind is None and _prefers_phrases(stats, machine, given):
-        why = "better on similar corpora, see below; often better still with both: docs/phrase-based.md"
-        return without(_counted(stats, given, "phrase_based", why), given)
+    best = _suited(stats, machine, given) if kind is None else "transformer"
+    if best != "transformer":
+        counted = _counted(stats, given, "phrase_based", "better on similar corpora, see below")
+        scored = given.get("training.scorer", best == "both")
+        return without({**counted, **(_SCORED if scored else {})}, given)
     on_cpu = machine.device == "cpu"
     size = size_for(stats.num_all, on_cpu)
     pairs = f"{stats.num_all:,} pairs"
@@ -180,12 +183,12 @@ def choose_schedule(recipe: Any, num_updates: float, free: Collection[str]) -> C
 
 _LONGEST_WORD = 12
 """Mean number of characters of a word, above which a text is written without spaces between words."""
-_NEUTRAL = ("training.max_minutes",)
+_NEUTRAL = ("training.max_minutes", "training.scorer")
 """Settings that say nothing about the kind of model."""
 
 
-def _prefers_phrases(stats: CorpusStats, machine: Machine, given: Mapping[str, Any]) -> bool:
-    """Whether to translate by phrases if nobody names a model: on a CPU, where they are clearly better, without tags.
+def _suited(stats: CorpusStats, machine: Machine, given: Mapping[str, Any]) -> Suited:
+    """What translates best if nobody names a model: phrases only on a CPU, where they are clearly better, without tags.
 
     A setting of a model, its tokenizer, training or search is meant for a neural model.
     """
@@ -194,9 +197,17 @@ def _prefers_phrases(stats: CorpusStats, machine: Machine, given: Mapping[str, A
     has_tags = any(given.get(key) for key in ("data.tag", "data.valid_tag", "data.default_tag")) or any(
         isinstance(part, Mapping) and part.get("tag") for part in given.get("data.parts", ())
     )
-    if machine.device != "cpu" or machine.num_processes > 1 or is_set_up or has_tags:
-        return False
-    return has_spaces(stats) and suits_phrases(stats.num_all, stats.characters_per_row)
+    if given.get("training.scorer"):
+        return "both"
+    is_possible = machine.device == "cpu" and machine.num_processes == 1 and not (is_set_up or has_tags)
+    return suited(stats.num_all, stats.characters_per_row) if is_possible and has_spaces(stats) else "transformer"
+
+
+_SCORED: Chosen = {
+    "training.scorer": ("transformer", "scores what phrases propose: better still on similar corpora"),
+    "training.max_minutes": (CPU_MINUTES, "for both; --max-time changes it"),
+}
+"""Choices for phrases with a scorer."""
 
 
 def has_spaces(stats: CorpusStats) -> bool:

@@ -137,6 +137,8 @@ class TranslationTask(GenerationTask):
         if not (is_one_core and is_one_corpus and has_spaces(stats)):
             return ""
         found = expected(recipe.model.kind, stats.num_all, stats.characters_per_row)
+        if found is not None and recipe.training.scorer == "transformer":
+            found = found.scored()
         return found.render() if found else ""
 
     @classmethod
