@@ -338,10 +338,12 @@ def test_the_scorer_has_what_phrases_left_of_the_time_limit(
 
 
 def test_text_in_the_target_language_alone_is_left_to_the_phrases(tmp_path: Path) -> None:
-    text = write_lines(tmp_path / "more.bb", [tgt for _, tgt in pairs(50, seed=9)])
-    run = Run(trained(tmp_path, **{"data.parts": [{"tgt": str(text)}]}))
-    assert run.recipe.data.target_texts()
-    assert not Run(run.folder / SCORER).recipe.data.parts
+    more = [write_lines(tmp_path / f"more.{n}", [pair[n] for pair in pairs(50, seed=9)]) for n in (0, 1)]
+    part = {"src": str(more[0]), "tgt": str(more[1])}
+    run = Run(trained(tmp_path, **{"data.parts": [{"tgt": str(more[1])}, part]}))
+    assert list(run.recipe.data.target_texts()) == [1]
+    [kept] = Run(run.folder / SCORER).recipe.data.parts
+    assert kept.model_dump(exclude_defaults=True) == part
 
 
 def test_what_cannot_have_a_scorer_is_refused(tmp_path: Path) -> None:

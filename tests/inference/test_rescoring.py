@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Mapping, Sequence
 
 import pytest
 from random_models import model_of
 
-from heed.inference.rescoring import NUM_CANDIDATES, WEIGHT, WORD, RescoredDerivations
+from heed.inference.rescoring import AHEAD, NUM_CANDIDATES, WEIGHT, WORD, RescoredDerivations
 from heed.inference.translator import ModelTranslator
 from heed.statistical.derivation import Derivation, Forced
 from heed.text.normalise import Normaliser
@@ -88,3 +89,37 @@ def test_a_scorer_for_which_a_target_is_too_long_is_not_asked() -> None:
     assert rescored(5, [short, SCORERS[1]]) == rescored(5, SCORERS[1:])
     long = ModelTranslator(model_of("transformer", 1), OTHER_WORDS, OTHER_WORDS, Normaliser(), max_positions=7)
     assert rescored(5, [long]) == rescored(5, SCORERS[:1])
+
+
+class Watched(Proposes):
+    """Notes in which thread each source was derived, and how many of them were scored by then."""
+
+    def __init__(self) -> None:
+        super().__init__(TARGETS)
+        self.threads: list[threading.Thread] = []
+        self.num_scored = 0
+        self.ahead: list[int] = []
+
+    def derive(self, source: Sequence[int], width: int, number: int, forced: Sequence[Forced] = ()) -> list[Derivation]:
+        self.ahead.append(len(self.threads) - self.num_scored)
+        self.threads.append(threading.current_thread())
+        return super().derive(source, width, number, forced)
+
+    def score_all(self, source: str, targets: Sequence[str]) -> list[float]:
+        """Prefers the first source's last target, the second's last but one, and so on."""
+        self.num_scored += 1
+        best = -self.num_scored % len(targets)
+        return [float(100 * (place == best)) for place in range(len(targets))]
+
+
+@pytest.mark.parametrize("num_threads", [1, 2])
+def test_with_two_threads_few_sources_are_derived_before_earlier_ones_are_scored(num_threads: int) -> None:
+    watched = Watched()
+    model = RescoredDerivations(watched, WORDS, WORDS, [watched], num_threads)
+    sources = WORDS.encode(["a b", "b c d", "c", "d e f g", "e", "f g", "g h", "h a b", "a", "b"])
+    found = model.derive_all([(source, ()) for source in sources], 5, 1)
+    best = WORDS.decode([derivations[0].ids for derivations in found])
+    assert best == [TARGETS[-place % len(TARGETS)] for place in range(1, len(sources) + 1)]
+    is_beside = [thread is not threading.current_thread() for thread in watched.threads]
+    assert is_beside == [num_threads == 2] * len(sources)
+    assert max(watched.ahead) <= (AHEAD if num_threads == 2 else 0)
