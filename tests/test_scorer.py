@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from command import call, call_without_pytorch
 from serving import serving
 from toy import pairs, tiny_keys, write_lines
+from trainings import interrupt_after
 
 import heed
 from heed import scorer
@@ -25,11 +27,12 @@ from heed.planner import Planner, TrainOptions
 from heed.report.page import report_text
 from heed.report.validation import read_analysis
 from heed.run import WEIGHTS, Run
-from heed.scorer import LEAST, scorer_limits
+from heed.scorer import LEAST, plan_scorer, scorer_limits
 from heed.tasks import open_without_pytorch
 from heed.tasks.translation.deriving_run import DerivingRun
 from heed.training.metrics_log import read_metrics
 from heed.training.ranks import Ranks
+from heed.training.trainer import Trainer
 
 PHRASES: dict[str, Any] = {
     "data.hold_out": 30, "model.kind": "phrase_based", "model.aligner": "ibm1", "model.max_phrase": 2,
@@ -96,7 +99,6 @@ def test_a_scorer_is_trained_on_the_same_data_and_kept_where_it_helps(helped: Pa
     assert "scored by a Transformer" in report
     assert "**Training of the scorer**: Ended after 4 updates" in report
     assert "Perhaps better with a Transformer" not in report
-    assert "Train longer" not in report  # which is advice for models that are trained by gradients
     assert "BLEU 199.00 on validation" in call("info", helped).out
 
 
@@ -170,8 +172,9 @@ def test_a_logged_score_is_of_both_models(helped: Path, tmp_path: Path) -> None:
         assert call("evaluate", folder, "--src", src, "--ref", ref).code == 0
     assert "earlier weights" not in report_text(Run(folder))
     assert "Och & Ney 2002" in report_text(Run(folder))
-    (folder / VERDICT).write_text((folder / VERDICT).read_text().replace("true", "false"))
-    RunFiles(folder).accept(VERDICT)
+    verdict = verdict_of(folder)
+    assert verdict is not None
+    RunFiles(folder).write_as(verdict.model_copy(update={"is_used": False}), VERDICT)
     assert call("evaluate", folder, "--src", src, "--ref", ref).code == 0
     rows = [line for line in report_text(Run(folder)).splitlines() if line.startswith("| 20")]
     assert ["earlier weights" in row for row in rows] == [True, True, False]
@@ -229,6 +232,23 @@ def test_a_copy_with_another_phrase_table_has_the_scorer(helped: Path, tmp_path:
     assert all((scorer.weights()[name] == tensor).all() for name, tensor in own.weights().items())
 
 
+def test_a_copy_of_a_run_that_does_not_use_its_scorer_needs_none(helped: Path, tmp_path: Path) -> None:
+    table = tmp_path / "table"
+    assert call("export", helped, "--to", "moses", "--out", table).code == 0
+    for name, is_judged in (("unused", True), ("unfinished", False)):
+        folder = shutil.copytree(helped, tmp_path / name)
+        if is_judged:
+            verdict = verdict_of(folder)
+            assert verdict is not None
+            RunFiles(folder).write_as(verdict.model_copy(update={"is_used": False}), VERDICT)
+        else:
+            (folder / VERDICT).unlink()
+        assert call("import", table, "--into", folder, "--out", tmp_path / f"{name}-copy").code == 0
+        copied = Run(tmp_path / f"{name}-copy")
+        assert (copied.scorer, copied.awaits_scorer) == (None, False)
+        assert call("translate", copied.folder, stdin="ba ce\n").err == ""
+
+
 def test_a_link_to_a_scorer_elsewhere_is_refused(helped: Path, tmp_path: Path) -> None:
     folder = shutil.copytree(helped, tmp_path / "run")
     (folder / SCORER).rename(tmp_path / "elsewhere")
@@ -243,7 +263,7 @@ def test_a_missing_scorer_is_an_error(helped: Path, tmp_path: Path) -> None:
     with pytest.raises(MissingInputError, match="is missing: it scores what"):
         heed.load(folder)
     assert call("translate", folder, stdin="ba ce\n").code != 0
-    assert [each.name for each in verify(Run(folder)) if each.is_damaged] == [SCORER]
+    assert [each.name for each in verify(Run(folder)) if each.is_damaged] == [f"{SCORER}/{WEIGHTS}"]
 
 
 def interrupt(*arguments: object, **named: object) -> None:
@@ -251,16 +271,32 @@ def interrupt(*arguments: object, **named: object) -> None:
     raise KeyboardInterrupt
 
 
-@pytest.mark.parametrize(
-    "place",
-    ["heed.execute._validate_counted", "heed.execute.finish_report", "heed.execute.plan_scorer", "heed.scorer.analyse",
-     "heed.scorer.save_analysis"],
-)  # fmt: skip
-def test_a_training_that_is_interrupted_anywhere_is_resumed(place: str, helped: Path, tmp_path: Path) -> None:
+def stopped(folder: Path, place: str) -> None:
+    """Train such a run, and press Ctrl-C where this function is called, or stop the scorer after two updates."""
     with pytest.MonkeyPatch.context() as patch:
+        if place == "heed.execute.Trainer":
+            patch.setattr(place, stopped_trainer)
+            trained(folder)
+            return
         patch.setattr(place, interrupt)
         with pytest.raises(KeyboardInterrupt):
-            trained(tmp_path)
+            trained(folder)
+
+
+def stopped_trainer(*arguments: Any) -> Trainer:
+    """A trainer that gets SIGTERM after two updates."""
+    trainer = Trainer(*arguments)
+    interrupt_after(trainer, 2, signal.SIGTERM)
+    return trainer
+
+
+@pytest.mark.parametrize(
+    "place",
+    ["heed.execute._validate_counted", "heed.execute.finish_report", "heed.execute.plan_scorer", "heed.execute.Trainer",
+     "heed.scorer.analyse", "heed.scorer.save_analysis"],
+)  # fmt: skip
+def test_a_training_that_is_interrupted_anywhere_is_resumed(place: str, helped: Path, tmp_path: Path) -> None:
+    stopped(tmp_path, place)
     folder = tmp_path / "run"
     assert (can_continue(folder), is_complete(folder)) == (True, False)
     assert Run(folder).scorer is None
@@ -275,6 +311,53 @@ def test_a_training_that_is_interrupted_anywhere_is_resumed(place: str, helped: 
     assert mine is not None and yours is not None
     assert mine.phrases == yours.phrases
     assert "## Phrases and their scorer" in report_text(Run(folder))
+
+
+def test_limits_that_are_refused_change_nothing(helped: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(helped, tmp_path / "run")
+    before = (folder / "recipe.toml").read_bytes(), verdict_of(folder)
+    with pytest.raises(UsageError, match="give a higher --max-steps"):
+        resume(TrainOptions(folder, device="cpu", quiet=True), limits={"training.max_steps": 3})
+    assert ((folder / "recipe.toml").read_bytes(), verdict_of(folder)) == before
+
+
+def test_a_scorer_that_was_trained_further_by_itself_is_compared_again(helped: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(helped, tmp_path / "run")
+    resume(TrainOptions(folder / SCORER, device="cpu", quiet=True), limits={"training.max_steps": 6})
+    assert verdict_of(folder) is None
+    resume(TrainOptions(folder, device="cpu", quiet=True))
+    assert verdict_of(folder) is not None
+
+
+def test_phrases_alone_that_were_interrupted_in_their_validation_are_finished(tmp_path: Path) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("heed.execute._validate_counted", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            trained(tmp_path, **{"training.scorer": ""})
+    folder = tmp_path / "run"
+    assert (can_continue(folder), is_complete(folder)) == (True, False)
+    resume(TrainOptions(folder, device="cpu", quiet=True))
+    assert is_complete(folder)
+    assert "BLEU" in report_text(Run(folder))
+    with pytest.raises(UsageError, match="Train it again with --overwrite"):
+        resume(TrainOptions(folder, device="cpu", quiet=True))
+
+
+def test_the_data_is_found_where_the_recipe_says_or_where_heed_data_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "here").mkdir()
+    tiny_keys(tmp_path / "here")  # writes the files
+    names = {"data.dir": str(tmp_path / "here"), "data.src": "train.aa", "data.tgt": "train.bb"}
+    monkeypatch.setenv("HEED_DATA", str(tmp_path / "there"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("heed.execute.plan_scorer", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            trained(tmp_path, **names)
+    run, options = Run(tmp_path / "run"), TrainOptions(tmp_path / "run", device="cpu", quiet=True)
+    assert plan_scorer(run, options).recipe.data.dir == str(tmp_path / "here")
+    (tmp_path / "here").rename(tmp_path / "there")
+    assert plan_scorer(run, options).recipe.data.dir == str(tmp_path / "there")
 
 
 def test_the_scorers_training_is_resumed_with_new_limits(helped: Path, tmp_path: Path) -> None:

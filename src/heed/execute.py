@@ -16,7 +16,6 @@ from heed.core.allocator import give_memory_back
 from heed.core.config import to_toml
 from heed.core.errors import DataError, UsageError
 from heed.core.files import empty_folder, is_claimed, is_debris, sole_writer, storage_errors
-from heed.core.own_scorer import VERDICT
 from heed.core.progress import message, warn
 from heed.core.run_files import RunFiles
 from heed.data.validation import read_valid
@@ -30,7 +29,7 @@ from heed.report.page import REPORT, finish_report
 from heed.report.usability import kept_validation
 from heed.run import RECIPE, WEIGHTS, Run, load_weights
 from heed.scorer import judge, plan_scorer, scorer_limits, scorer_options
-from heed.tasks.prepare import DIAGNOSIS, add_seen, require_enough, vocabulary_digests, write_corpus
+from heed.tasks.prepare import CORPUS, DIAGNOSIS, add_seen, require_enough, vocabulary_digests, write_corpus
 from heed.tasks.task import Task
 from heed.text.doctor.diagnose import unknown_pieces
 from heed.text.doctor.findings import Finding
@@ -71,13 +70,21 @@ def check_folder(options: TrainOptions, needed: Sequence[Path] = ()) -> None:
 
 def is_complete(out: Path) -> bool:
     """Whether a folder has a run that is not a training which was interrupted."""
-    return _is_trained(out) and not Run(out).awaits_scorer
+    return _is_trained(out) and not can_be_finished(out)
 
 
 def can_continue(out: Path) -> bool:
     """Whether a folder has a training that was interrupted, and can go on."""
-    has_checkpoints = bool(list_checkpoints(out / "checkpoints"))
-    return has_checkpoints or ((out / WEIGHTS).exists() and Run(out).awaits_scorer)
+    return bool(list_checkpoints(out / "checkpoints")) or can_be_finished(out)
+
+
+def can_be_finished(out: Path) -> bool:
+    """Whether a folder has a model that was counted, and whose validation, report or scorer is missing."""
+    if not ((out / WEIGHTS).exists() and (out / RECIPE).exists()):
+        return False
+    run = Run(out)
+    is_cut_off = run.files.has(CORPUS) and not (out / REPORT).exists() and run.blank_model.count_based
+    return is_cut_off or run.awaits_scorer
 
 
 def _is_trained(out: Path) -> bool:
@@ -240,27 +247,26 @@ def _train_scorer(
     inner = scorer_options(options)
     is_begun = bool(list_checkpoints(inner.out / "checkpoints"))
     if limits:
-        if not is_begun and _is_trained(inner.out):
+        _require_limits(run, limits)
+        if is_begun:
+            _require_higher(Run(inner.out), scorer_limits(run, limits))
+        elif _is_trained(inner.out):
             raise UsageError(f"{inner.out} has no checkpoints from which its training could go on.")
-        _change_limits(run, limits)
+        run.change_recipe(limits)
         run = Run(run.folder, run.device)
     with sole_writer(run.folder):
-        if limits or not _is_trained(inner.out):
-            if run.files.has(VERDICT):
-                run.files.remove(VERDICT)
-            if is_begun:
-                outcome = resume(inner, strict, limits=scorer_limits(run) if limits else None)
-            else:
-                outcome = execute(plan_scorer(run, options), inner)
-            if outcome.interrupted_by is not None:
-                return outcome
-        else:
+        if _is_trained(inner.out) and not limits:
             outcome = _ended(inner.out)
-        try:
-            judge(run, options.quiet)
-        except (KeyboardInterrupt, SystemExit):
-            message(f"both models are trained, and not compared. Continue with: heed train --resume {run.folder}")
-            raise
+        elif is_begun:
+            outcome = resume(inner, strict, limits=scorer_limits(run) if limits else None)
+        else:
+            outcome = execute(plan_scorer(run, options), inner)
+        if outcome.interrupted_by is None:
+            try:
+                judge(run, options.quiet)
+            except (KeyboardInterrupt, SystemExit):
+                message(f"both models are trained, and not compared. Continue with: heed train --resume {run.folder}")
+                raise
     return outcome
 
 
@@ -305,7 +311,8 @@ def resume(
         return _resume_counted(run, options, strict, limits)
     if limits:
         if ranks.is_first:
-            _change_limits(run, limits)
+            _require_limits(run, limits)
+            run.change_recipe(limits)
         ranks.wait()
         run = Run(folder, choose_device(options.device))
     run.require_resumable()
@@ -369,8 +376,8 @@ def _require_higher(run: Run, limits: Mapping[str, object]) -> None:
             )
 
 
-def _change_limits(run: Run, limits: Mapping[str, object]) -> None:
-    """Write new limits into recipe.toml, and keep its comments."""
+def _require_limits(run: Run, limits: Mapping[str, object]) -> None:
+    """Raise UsageError for keys that are no limits, or for limits that the training has passed."""
     if others := [key for key in limits if key not in LIMITS]:
         allowed = ", ".join(f"--{key}" for key in LIMITS)
         raise UsageError(
@@ -378,7 +385,6 @@ def _change_limits(run: Run, limits: Mapping[str, object]) -> None:
             f"({allowed}, --max-time); for other changes start a new run with --init {run.folder}."
         )
     _require_higher(run, limits)
-    run.change_recipe(limits)
 
 
 def first_model(run: Run, init: Run | None, quiet: bool, transfer: Transfer | None = None) -> GenerativeModel:

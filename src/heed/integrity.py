@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
 from heed.core.errors import HeedError
 from heed.core.files import first_foreign
-from heed.core.own_scorer import SCORER
+from heed.core.own_scorer import SCORER, VERDICT, Verdict
 from heed.core.run_manifest import MANIFEST, read_digests
 from heed.data.image_store import PIXELS, ImageStore
 from heed.data.store import TRAIN
@@ -61,16 +62,14 @@ def verify(run: Run) -> Iterator[Checked]:
 
 
 def _verify_scorer(run: Run) -> Iterator[Checked]:
-    """Check the scorer of a run of phrases, if it uses one."""
-    try:
-        scorer = run.scorer
-    except HeedError as error:
-        yield Checked(SCORER, str(error), True)
-        return
-    if scorer is not None:
-        yield from (replace(each, name=f"{SCORER}/{each.name}") for each in verify(scorer))
-        if not scorer.files.has(WEIGHTS):
-            yield Checked(f"{SCORER}/{WEIGHTS}", MISSING, True)
+    """Check the scorer of a run of phrases, whether it is used or not."""
+    folder = run.folder / SCORER
+    if (folder / RECIPE).exists() and not folder.is_symlink():
+        yield from (replace(each, name=f"{SCORER}/{each.name}") for each in verify(Run(folder)))
+    if run.files.has(VERDICT) and not (folder / WEIGHTS).exists():
+        with suppress(HeedError):  # a damaged verdict is listed, and reported
+            if run.files.read_as(Verdict, VERDICT).is_used:
+                yield Checked(f"{SCORER}/{WEIGHTS}", MISSING, True)
 
 
 def _checked(name: str, check: Callable[[], object]) -> Checked:

@@ -208,11 +208,11 @@ class Run:
         folder = used_scorer(self.folder) if self.recipe.training.scorer else None
         return self._opened_alike(folder) if folder is not None else None
 
-    def with_scorer(self) -> Run:
-        """This run with its scorer, whether it uses it or not."""
+    def with_scorer(self, is_used: bool = True) -> Run:
+        """This run with its scorer or without it, whatever the verdict is."""
         other = copy(self)
         vars(other).pop("predictor", None)
-        vars(other)["scorer"] = self._opened_alike(self.folder / SCORER)
+        vars(other)["scorer"] = self._opened_alike(self.folder / SCORER) if is_used else None
         return other
 
     def _opened_alike(self, folder: Path) -> Run:
@@ -295,6 +295,19 @@ class Run:
         self.task_type.require_whole(self.folder)
 
 
+def _copy_scorer(run: Run, files: RunFiles) -> None:
+    """Copy the scorer of a run that uses one, and the verdict; a copy of a run that awaits one does not."""
+    if run.awaits_scorer:
+        Run(files.folder).change_recipe({"training.scorer": ""})
+    elif run.recipe.training.scorer:
+        run.files.copy(VERDICT, files)
+    if run.scorer is None:
+        return
+    if path := first_foreign(run.scorer.folder):
+        raise DataError(f"{path} is a link or a special file, and not copied. Replace it with a copy.")
+    shutil.copytree(run.scorer.folder, files.folder / SCORER, ignore=shutil.ignore_patterns("checkpoints"))
+
+
 @contextmanager
 def with_other_weights(
     run: Run, out: Path, weights: Mapping[str, Tensor], metadata: Mapping[str, str]
@@ -310,10 +323,6 @@ def with_other_weights(
         for source in sorted(run.folder.glob("tokenizer*.json")):
             run.files.copy(source.name, files)
         copy_seen(run.folder, folder)
-        if run.scorer is not None:
-            if path := first_foreign(run.scorer.folder):
-                raise DataError(f"{path} is a link or a special file, and not copied. Replace it with a copy.")
-            shutil.copytree(run.scorer.folder, folder / SCORER, ignore=shutil.ignore_patterns("checkpoints"))
-            run.files.copy(VERDICT, files)
+        _copy_scorer(run, files)
         save_weights(folder / WEIGHTS, weights, {**metadata, **vocabulary_digests(run.tokenizers)})
         yield Run(folder)

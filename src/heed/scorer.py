@@ -13,7 +13,7 @@ from typing import Any
 from heed.core.config import Document, flattened
 from heed.core.environment import data_dir
 from heed.core.errors import MissingInputError
-from heed.core.own_scorer import SCORER, VERDICT, Verdict
+from heed.core.own_scorer import SCORER, VERDICT, Verdict, digest_of
 from heed.core.progress import message
 from heed.metrics.metric import Score
 from heed.planner import LIMITS, Plan, Planner, TrainOptions
@@ -37,11 +37,14 @@ def scorer_options(options: TrainOptions) -> TrainOptions:
     )  # fmt: skip
 
 
-def scorer_limits(run: Run) -> dict[str, object]:
-    """The limits of the scorer's training: those of the run, and the time that phrases left of its time limit."""
+def scorer_limits(run: Run, changes: Mapping[str, object] | None = None) -> dict[str, object]:
+    """The limits of the scorer's training: those of the run, and the time that phrases left of its time limit.
+
+    `changes`: new limits of the run.
+    """
     own = flattened(run.recipe.training.model_dump(mode="json", exclude_defaults=True), "training.")
-    limits: dict[str, object] = {key: value for key, value in own.items() if key in LIMITS}
-    if minutes := run.recipe.training.max_minutes:
+    limits = {key: value for key, value in {**own, **(changes or {})}.items() if key in LIMITS}
+    if minutes := float(str(limits.get("training.max_minutes", 0))):
         counted = float(read_metrics(run.folder)[-1]["seconds"]) / 60
         limits["training.max_minutes"] = max(LEAST * minutes, minutes - counted, SHORTEST)
     return limits
@@ -57,23 +60,34 @@ def plan_scorer(run: Run, options: TrainOptions) -> Plan:
         "task": recipe.task, "seed": recipe.seed, "model.kind": recipe.training.scorer,
         **data_keys(recipe, recipe.training.scorer), **scorer_limits(run),
     }  # fmt: skip
-    if recipe.data.dir and (folder := data_dir()):
-        keys["data.dir"] = str(folder)
-    data = recipe.data.model_copy(update={"dir": keys.get("data.dir", "")})
-    try:
-        data.require_unchanged(run.corpus, run.folder)
-        plan = Planner(Document(), keys, scorer_options(options)).plan()
-    except MissingInputError as error:
-        raise MissingInputError(
-            f"{error} {run.folder} is complete but for the model that scores its translations, which learns from the "
-            f"same files. Put the file back, and continue with: heed train --resume {run.folder}"
-        ) from error
+    if folder := _data_folder(run):
+        keys["data.dir"] = folder
+    plan = Planner(Document(), keys, scorer_options(options)).plan()
     message(
-        f"next: a second model ({recipe.training.scorer}), which will score what the phrases propose", options.quiet
+        f"next: training a second model ({recipe.training.scorer}), to score what the phrases propose", options.quiet
     )
     if not options.quiet and plan.expected is not None:
         message(plan.expected.render(False))
     return plan
+
+
+def _data_folder(run: Run) -> str:
+    """The folder in which the files of the run's data are, unchanged; empty if their paths need none.
+
+    It is that of the recipe, or what HEED_DATA names if they are not there. Raises MissingInputError and DataError.
+    """
+    data = run.recipe.data
+    elsewhere = str(data_dir()) if data.dir and data_dir() else ""
+    for folder in dict.fromkeys([data.dir, elsewhere] if elsewhere else [data.dir]):
+        try:
+            data.model_copy(update={"dir": folder}).require_unchanged(run.corpus, run.folder)
+            return str(folder)
+        except MissingInputError as error:
+            missing = error
+    raise MissingInputError(
+        f"{missing} {run.folder} is complete but for the model that scores its translations, which learns from the "
+        f"same files. Put the file back, and continue with: heed train --resume {run.folder}"
+    ) from missing
 
 
 def judge(run: Run, quiet: bool) -> None:
@@ -90,7 +104,8 @@ def judge(run: Run, quiet: bool) -> None:
         "phrases, scored by it": _by_name(together["scores"]),
     }
     phrases, scorer, scored = (scores["BLEU"].value for scores in systems.values())
-    verdict = Verdict(is_used=scored > phrases, phrases=phrases, scorer=scorer, both=scored)
+    weights = digest_of(both.scorer.folder)
+    verdict = Verdict(weights=weights, is_used=scored > phrases, phrases=phrases, scorer=scorer, both=scored)
     message(
         f"validation: BLEU {scored:.2f} with both, {phrases:.2f} by phrases alone, {scorer:.2f} by the scorer alone",
         quiet,
@@ -114,15 +129,16 @@ def _kept_step(run: Run) -> int:
 
 
 def _scores_alone(run: Run) -> Mapping[str, Score]:
-    """The scores in the report of a run, without a scorer."""
-    analysis = read_analysis(run, _kept_step(run))
-    return _by_name(analysis.get("alone", analysis["scores"]))
+    """The scores of a run without a scorer: those in its report."""
+    analysis = read_analysis(run, _kept_step(run)) or analyse(run.with_scorer(is_used=False), quiet=True)
+    return _by_name(analysis.get("alone") or analysis["scores"])
 
 
 def _analysis_alone(run: Run, quiet: bool) -> Mapping[str, Any]:
     """The analysis of a run whose scorer is not used: that of its report, unless it is of both."""
     analysis = read_analysis(run, _kept_step(run))
-    return analyse(run, quiet) if analysis.get("has_scorer") else analysis
+    is_alone = bool(analysis) and not analysis.get("has_scorer")
+    return analysis if is_alone else analyse(run.with_scorer(is_used=False), quiet)
 
 
 def _by_name(scores: Sequence[Mapping[str, Any]]) -> Mapping[str, Score]:

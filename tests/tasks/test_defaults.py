@@ -405,6 +405,12 @@ def test_their_scorer_shares_the_time_limit_and_is_chosen_only_with_them() -> No
     limited = choose_translation(NEWS, CPU, {"training.max_minutes": 90.0})
     assert limited.values["training.scorer"] == "transformer"
     assert "training.max_minutes" not in limited.values  # as it was given
+    named = choose_translation(NEWS, CPU, {"model.kind": "phrase_based", "training.scorer": "transformer"})
+    assert named.values["training.max_minutes"] == 45.0
+    assert choose_translation(NEWS, CPU, {"training.scorer": ""}).values["model.kind"] == "phrase_based"
+    assert "training.max_minutes" not in choose_translation(NEWS, CPU, {"training.scorer": ""}).values
+    captions = replace(NEWS, characters_per_row=70.0)
+    assert kind_of(captions, training__scorer="transformer") == "phrase_based"
     for kind in ("phrase_based", "transformer"):
         assert "training.scorer" not in choose_translation(NEWS, CPU, {"model.kind": kind}).values
 

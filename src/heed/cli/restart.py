@@ -13,7 +13,7 @@ def new_limits(folder: Path, overrides: dict[str, object]) -> dict[str, object]:
     from heed.planner import LIMITS
     from heed.run import Run
 
-    _require_same_files(folder, overrides)
+    require_same_files(folder, overrides)
     own = flattened(Run(folder).recipe.model_dump(mode="json", exclude={"data"}))
     changed = {key: value for key, value in overrides.items() if key in own and own[key] != value}
     if others := [key for key in changed if key not in LIMITS]:
@@ -22,15 +22,7 @@ def new_limits(folder: Path, overrides: dict[str, object]) -> dict[str, object]:
     return changed
 
 
-def new_limits_of_scorer(folder: Path, overrides: dict[str, object]) -> dict[str, object]:
-    """The new limits of a complete run of phrases with a scorer; none for other runs. Raises as `new_limits`."""
-    from heed.run import Run
-
-    _require_same_files(folder, overrides)
-    return new_limits(folder, overrides) if Run(folder).recipe.training.scorer else {}
-
-
-def _require_same_files(folder: Path, overrides: dict[str, object]) -> None:
+def require_same_files(folder: Path, overrides: dict[str, object]) -> None:
     """Raise UsageError for data files with other names than those of a run that is started again."""
     from heed.run import Run
 
@@ -42,3 +34,10 @@ def _require_same_files(folder: Path, overrides: dict[str, object]) -> None:
             raise UsageError(
                 f"{folder} was started with {before}, not {given!r}. Name another --out for another training."
             )
+
+
+def has_scorer(folder: Path) -> bool:
+    """Whether a complete run has a scorer, whose training new limits continue."""
+    from heed.run import Run
+
+    return bool(Run(folder).recipe.training.scorer)

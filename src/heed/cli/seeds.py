@@ -90,7 +90,10 @@ def _warn_about_counts(run: Path, quiet: bool) -> None:
     from heed.run import Run
 
     if MODELS[Run(run).recipe.model.kind].count_based:
-        warn("models that are estimated from counts hardly depend on the seed: choose another model.kind.", quiet)
+        warn(
+            "models that are estimated from counts hardly depend on the seed, and phrases cannot score each other: "
+            "choose another model.kind.", quiet,
+        )  # fmt: skip
 
 
 def _relay(lines: IO[bytes], prefix: str) -> None:

@@ -30,7 +30,7 @@ from heed.cli.options import (
     parse_minutes,
     use_threads,
 )  # fmt: skip
-from heed.cli.restart import new_limits, new_limits_of_scorer
+from heed.cli.restart import has_scorer, new_limits, require_same_files
 from heed.cli.seeds import new_runs, old_runs, train_seeds
 from heed.core.environment import distributed
 from heed.core.errors import UsageError
@@ -312,7 +312,9 @@ def run_training(
         if any(ranks.highest(restartable and not dry_run and can_continue(options.out))):
             outcome = resume(options, ranks=ranks, limits=new_limits(options.out, overrides))
         elif restartable and not dry_run and is_complete(options.out):
-            if limits := new_limits_of_scorer(options.out, overrides):
+            require_same_files(options.out, overrides)
+            limits = new_limits(options.out, overrides) if has_scorer(options.out) else {}
+            if limits:
                 outcome = resume(options, ranks=ranks, limits=limits)
             else:
                 message(f"{options.out} is complete: nothing is left to train.", options.quiet or not ranks.is_first)

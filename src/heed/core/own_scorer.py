@@ -11,14 +11,17 @@ from heed.core.config import Config
 from heed.core.errors import MissingInputError
 from heed.core.own_files import own_folder
 from heed.core.run_files import RunFiles
+from heed.core.weight_file import read_header
 
-SCORER, VERDICT = "scorer", "scorer.json"
-"""The folder of the scorer, and the file of the verdict, in the folder of the run."""
+WEIGHTS, SCORER, VERDICT = "model.safetensors", "scorer", "scorer.json"
+"""The weights of a run; the folder of its scorer, and the file of the verdict on both."""
 
 
 class Verdict(Config):
     """Whether a run uses its scorer: the contents of `scorer.json`, and BLEU on validation data."""
 
+    weights: str
+    """SHA-256 of the scorer's tensors that were compared."""
     is_used: bool
     phrases: float
     """Of phrases alone."""
@@ -29,20 +32,27 @@ class Verdict(Config):
 
 
 def verdict_of(folder: Path) -> Verdict | None:
-    """The verdict in the folder of a run; None until both models are trained and compared. Raises DataError."""
-    files = RunFiles(folder)
-    return files.read_as(Verdict, VERDICT) if files.has(VERDICT) else None
+    """The verdict in the folder of a run on its scorer as it is; None until both models are trained and compared.
+
+    Raises DataError where the scorer is a link, and what reading the files raises.
+    """
+    files, scorer = RunFiles(folder), own_folder(folder, SCORER)
+    if not files.has(VERDICT):
+        return None
+    verdict = files.read_as(Verdict, VERDICT)
+    return verdict if not scorer.is_dir() or verdict.weights == digest_of(scorer) else None
+
+
+def digest_of(folder: Path) -> str:
+    """The SHA-256 of the tensors of a run, by the header of its weights; empty without weights."""
+    return read_header(folder / WEIGHTS).metadata.get("sha256", "") if (folder / WEIGHTS).exists() else ""
 
 
 def used_scorer(folder: Path) -> Path | None:
-    """The folder of the scorer that a run uses; None if it uses none.
-
-    Raises MissingInputError where that is missing, and DataError where it is a link.
-    """
+    """The folder of the scorer that a run uses; None if it uses none. Raises MissingInputError where it is missing."""
     verdict = verdict_of(folder)
     if verdict is None or not verdict.is_used:
         return None
-    scorer = own_folder(folder, SCORER)
-    if not scorer.is_dir():
-        raise MissingInputError(f"{scorer} is missing: it scores what {folder} proposes. Put it back.")
-    return scorer
+    if not (folder / SCORER).is_dir():
+        raise MissingInputError(f"{folder / SCORER} is missing: it scores what {folder} proposes. Put it back.")
+    return folder / SCORER

@@ -100,7 +100,8 @@ def choose_translation(stats: CorpusStats, machine: Machine, given: Mapping[str,
     """Choose a Transformer, or phrases, for this corpus and machine, around the keys `given`."""
     kind = given.get("model.kind")
     if kind in MODELS and MODELS[kind].count_based:
-        return without(_counted(stats, given, str(kind), "given"), given)
+        shared = _SCORED if given.get("training.scorer") and machine.device == "cpu" else {}
+        return without({**_counted(stats, given, str(kind), "given"), **shared}, given)
     best = _suited(stats, machine, given) if kind is None else "transformer"
     if best != "transformer":
         counted = _counted(stats, given, "phrase_based", "better on similar corpora, see below")

@@ -31,6 +31,7 @@ from pydantic import ValidationError
 from heed.core.config import flattened
 from heed.core.errors import DataError, UsageError
 from heed.core.files import atomic_folder, atomic_write, is_debris, sha256_file, sole_writer, storage_errors
+from heed.core.own_scorer import SCORER
 from heed.core.progress import format_minutes, message, warn
 from heed.data.validation import read_valid
 from heed.evaluation.outputs import compare_runs, score_changes
@@ -200,7 +201,9 @@ class Improvement:
 
     def _run_minutes(self) -> float:
         """How long the run was trained; 0 if that is not known."""
-        return max((event.get("seconds", 0.0) for event in read_metrics(self.run.folder)), default=0.0) / 60
+        folders = [self.run.folder, *([self.run.folder / SCORER] if self.run.recipe.training.scorer else [])]
+        logs = map(read_metrics, folders)
+        return sum(max((event.get("seconds", 0.0) for event in log), default=0.0) for log in logs) / 60
 
     def _show_plan(self) -> None:
         plan, known = self.record.plan, self._run_minutes()
