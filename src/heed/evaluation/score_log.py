@@ -14,6 +14,7 @@ from heed.core.errors import DataError
 from heed.core.files import sha256_file, storage_errors
 from heed.core.json_text import parse_json
 from heed.core.own_files import LARGE
+from heed.core.own_scorer import VERDICT
 from heed.core.progress import warn
 from heed.evaluation.evaluation import Evaluation
 from heed.metrics.metric import Score
@@ -30,7 +31,8 @@ def now() -> str:
 
 def weights_of(run: Run) -> str:
     """What identifies the weights of a run: their SHA-256, and after a `+` that of its scorer, if it uses one."""
-    models = [run] if run.scorer is None else [run, run.scorer]
+    scorer = run.scorer if run.files.has(VERDICT) else None
+    models = [run] if scorer is None else [run, scorer]
     return "+".join(sha256_file(each.files.path(WEIGHTS)) for each in models)
 
 

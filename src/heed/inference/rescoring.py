@@ -12,12 +12,10 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
-from typing import Protocol
 
 import numpy as np
 
-from heed.inference.ctranslate2_engine import CTranslate2Engine
-from heed.inference.line_translator import LineTranslator
+from heed.inference.target_scorer import Scorer
 from heed.statistical.derivation import Derivation, DerivationStep, Derives, Forced, ForcedSource
 from heed.statistical.predictor import Floats
 from heed.text.tokenizers import Tokenizer
@@ -35,28 +33,6 @@ WORD = 1.0
 
 Both were chosen on validation data (docs/results/low-resource.md, "Phrases scored by a Transformer").
 """
-
-
-class Scorer(Protocol):
-    """A translator that can score a text."""
-
-    def score_all(self, source: str, targets: Sequence[str]) -> list[float] | None:
-        """Log-probability in nats of each target of one source; None if the source or a target is too long."""
-        ...
-
-
-class ConvertedScorer:
-    """A translator whose model CTranslate2 computes, as a `Scorer`."""
-
-    def __init__(self, translator: LineTranslator, engine: CTranslate2Engine) -> None:
-        self._translator, self._engine = translator, engine
-
-    def score_all(self, source: str, targets: Sequence[str]) -> list[float] | None:
-        """As a `Scorer`."""
-        ids = self._translator.encoded_all(source, targets)
-        if ids is None or 1 + max(map(len, (ids[0], *ids[1]))) > self._engine.num_positions:
-            return None
-        return self._engine.log_probs(*ids)
 
 
 class RescoredDerivations:

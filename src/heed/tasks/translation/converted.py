@@ -12,7 +12,7 @@ from heed.export.converted_run import ConvertedRun, ConvertedSettings, made_from
 from heed.inference.converted_model import FOLDER
 from heed.inference.ctranslate2_engine import CTranslate2Engine
 from heed.inference.line_translator import LineTranslator
-from heed.inference.rescoring import ConvertedScorer
+from heed.inference.target_scorer import ConvertedScorer
 from heed.tasks.translation.data import TranslationData
 from heed.tasks.translation.translating import RunWithoutPyTorch, Translating
 from heed.text.tokenizers import Tokenizer

@@ -25,7 +25,8 @@ from heed.inference.ctranslate2_engine import CTranslate2Engine
 from heed.inference.deriving_translator import DerivingTranslator
 from heed.inference.engine_contract import Engine
 from heed.inference.line_translator import LineTranslator
-from heed.inference.rescoring import ConvertedScorer, RescoredDerivations, Scorer, with_second_score
+from heed.inference.rescoring import RescoredDerivations, with_second_score
+from heed.inference.target_scorer import ConvertedScorer, Scorer
 from heed.inference.translator import ModelTranslator
 from heed.models import MODELS
 from heed.nn.contract import Autoregressive
