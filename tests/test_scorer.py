@@ -27,7 +27,8 @@ from heed.planner import Planner, TrainOptions
 from heed.report.page import report_text
 from heed.report.validation import read_analysis
 from heed.run import WEIGHTS, Run
-from heed.scorer import LEAST, plan_scorer, scorer_limits
+from heed.scorer import LEAST, judge, plan_scorer, scorer_limits
+from heed.statistical.phrases.features import beginning_weights
 from heed.tasks import open_without_pytorch
 from heed.tasks.translation.deriving_run import DerivingRun
 from heed.training.metrics_log import read_metrics
@@ -119,6 +120,34 @@ def test_a_scorer_that_does_not_help_is_not_used(tmp_path: Path) -> None:
     in_full: Any = heed.load(run.folder)
     lines = [src for src, _ in pairs(5, seed=5)]
     assert without.line_translator(True).translate(lines, without.decoding) == in_full.hypotheses(lines)
+
+
+def test_weights_that_were_not_tuned_on_the_data_decide(helped: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(helped, tmp_path / "run")
+    real = scorer.analyse
+    bleu = {(True, False): 30.0, (True, True): 29.0, (False, False): 20.0, (False, True): 22.5}
+
+    def analyse(run: Run, quiet: bool = False) -> dict[str, Any]:
+        model: Any = run.model
+        is_tuned = model.translator.weights.tolist() != beginning_weights().tolist()
+        found = dict(real(run, quiet))
+        for score in found["scores"]:
+            score["value"] = bleu[is_tuned, run.scorer is not None] if score["name"] == "BLEU" else score["value"]
+        return found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(scorer, "analyse", analyse)
+        judge(Run(folder), quiet=True)
+        verdict = verdict_of(folder)
+        assert verdict is not None
+        assert (verdict.is_used, verdict.both, verdict.gain) == (True, 29.0, 2.5)
+        assert "the scorer adds 2.50 BLEU to phrases" in report_text(Run(folder))
+        bleu[False, True] = 19.0
+        bleu[True, True] = 31.0
+        judge(Run(folder), quiet=True)
+    verdict = verdict_of(folder)
+    assert verdict is not None
+    assert (verdict.is_used, verdict.both, verdict.gain) == (False, 31.0, -1.0)
 
 
 def test_it_translates_as_an_ensemble_with_its_scorer(helped: Path, tmp_path: Path) -> None:

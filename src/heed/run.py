@@ -215,6 +215,13 @@ class Run:
         vars(other)["scorer"] = self._opened_alike(self.folder / SCORER) if is_used else None
         return other
 
+    def untuned(self) -> Run:
+        """This run with weights of phrases that were not tuned on the validation data."""
+        other = copy(self)
+        vars(other).pop("predictor", None)
+        vars(other)["model"] = cast(Any, self.model).untuned()
+        return other
+
     def _opened_alike(self, folder: Path) -> Run:
         other = Run(folder, self.device)
         other.precision, other.packs, other.engine = self.precision, self.packs, self.engine

@@ -29,6 +29,8 @@ class Verdict(Config):
     """Of the scorer alone."""
     both: float
     """Of phrases whose translations are scored."""
+    gain: float
+    """BLEU that the scorer adds to phrases whose weights were not tuned on this data. It decides."""
 
 
 def verdict_of(folder: Path) -> Verdict | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import torch
@@ -198,6 +198,10 @@ class DerivingModel(Model):
     def hold(self, translator: Any) -> None:
         """Use this translator from now on."""
         self._translator = translator
+
+    def untuned(self) -> Self:
+        """This model with weights that were not tuned on validation data; itself if it has none."""
+        return self
 
     def estimate(self, bitext: Bitext) -> None:
         """Estimate everything, and tune the weights."""

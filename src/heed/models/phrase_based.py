@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from copy import copy
+from typing import Any, Literal, Self
 
 from heed.models.model import DerivingModel, ModelConfig
 from heed.statistical.derivation import Bitext
+from heed.statistical.phrases.features import beginning_weights
 from heed.statistical.phrases.settings import PhraseSettings
 from heed.statistical.phrases.training import estimate_translator
 from heed.statistical.phrases.translator import PhraseTranslator
@@ -35,6 +37,13 @@ class PhraseBased(DerivingModel):
 
     def estimated(self, bitext: Bitext) -> PhraseTranslator:
         return estimate_translator(bitext, self.config)
+
+    def untuned(self) -> Self:
+        if not self.config.tuning_rounds:
+            return self
+        other = copy(self)
+        other.hold(self.translator.with_weights(beginning_weights()))
+        return other
 
     def restored(self, arrays: Mapping[str, Any]) -> PhraseTranslator:
         ids, config = self.vocabularies, self.config
