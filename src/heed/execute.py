@@ -24,7 +24,8 @@ from heed.models.depth_change import with_layers
 from heed.models.vocabulary_change import same_pieces, with_vocabularies
 from heed.nn.device import choose_device
 from heed.nn.weight_file import save_weights
-from heed.planner import LIMITS, Plan, TrainOptions, check_diagnosis, require_one_process, tokenizer_of, transfer_of
+from heed.planner import LIMITS, Plan, TrainOptions, check_diagnosis, tokenizer_of, transfer_of
+from heed.recipe import require_one_process
 from heed.report.page import REPORT, finish_report
 from heed.report.usability import kept_validation
 from heed.run import RECIPE, WEIGHTS, Run, load_weights

@@ -26,7 +26,7 @@ from heed.models.vocabulary_change import require_exchangeable
 from heed.nn.contract import Vocabularies
 from heed.nn.device import choose_device
 from heed.nn.weight_file import shapes_of
-from heed.recipe import Recipe, build_recipe, require_known_format, with_members
+from heed.recipe import Recipe, build_recipe, require_known_format, require_one_process, with_members
 from heed.run import Run
 from heed.tasks import TASKS, task_type
 from heed.tasks.defaults import SCHEDULE, TABLES, WARM_UP, Choices, CorpusStats, Machine, characters_per_token
@@ -298,12 +298,6 @@ def transfer_of(options: TrainOptions, init: Run | None) -> Transfer | None:
     if options.init_parts == "all" or init is None:
         return None
     return Transfer(init, options.init_parts, Run(options.init_backward) if options.init_backward else None)
-
-
-def require_one_process(recipe: Recipe, num_processes: int) -> None:
-    """Raise UsageError for several processes where two models are trained, one after the other."""
-    if recipe.training.scorer and num_processes > 1:
-        raise UsageError("training.scorer trains two models, one after the other, in one process: leave out --nproc.")
 
 
 def require_beginning(init: Run, recipe: Recipe) -> None:

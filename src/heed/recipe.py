@@ -126,6 +126,12 @@ def with_members(recipe: Recipe) -> Recipe:
     return recipe.model_copy(update={"members": needed(keys)})
 
 
+def require_one_process(recipe: Recipe, num_processes: int) -> None:
+    """Raise UsageError for several processes where two models are trained, one after the other."""
+    if recipe.training.scorer and num_processes > 1:
+        raise UsageError("training.scorer trains two models, one after the other, in one process: leave out --nproc.")
+
+
 def data_keys(recipe: Recipe, kind: str) -> dict[str, object]:
     """The keys of a recipe's data for a training of this kind of model.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -17,6 +17,8 @@ from heed.core.errors import UsageError
 from heed.core.progress import message, warn
 
 if TYPE_CHECKING:
+    from heed.memory.shared import SharedMemory
+    from heed.serve.engine.catalogue import Catalogue
     from heed.tasks.predictor import Predictor
 
 Runs = Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folders; a model is named after its folder.")]
@@ -98,7 +100,7 @@ def serve(
         ) from error
     from heed.memory.shared import SharedMemory
     from heed.serve.auth import ApiKeys
-    from heed.serve.engine.catalogue import Catalogue, names_of
+    from heed.serve.engine.catalogue import names_of
     from heed.serve.engine.change_over import ChangeOver
     from heed.serve.limits import Limits
     from heed.serve.telemetry import Log
@@ -113,18 +115,9 @@ def serve(
     share_one_heap()
 
     with bound_socket(server.host, server.port) as listener:
-        # In a thread that ends, which takes the compute threads it started with it. With more of these than cores,
-        # OpenMP lets them sleep between any two products, and those of the worker would be late.
-        with ThreadPoolExecutor(1) as pool:
-            names, load = (
-                names_of(runs),
-                _loader(partial(compute.load, searches_in_threads=True, ensemble=ensemble or ()), server.guide, quiet),
-            )
-            # In no variable, so that a model can be freed when another has taken its place.
-            guide = memory if server.guide else None
-            catalogue = pool.submit(
-                Catalogue.of_runs, list(pool.map(load, map(Path.resolve, runs))), names, guide
-            ).result()  # there too, as a memory that guides a model is read by it
+        names = names_of(runs)
+        load = _loader(partial(compute.load, searches_in_threads=True, ensemble=ensemble or ()), server.guide, quiet)
+        catalogue = _opened(runs, names, load, memory if server.guide else None)
         if server.guide and not any(direction.is_guided for direction in catalogue.directions):
             raise UsageError(
                 "--guide needs a translator that generates word by word, and none of these runs is one: leave it out."
@@ -144,6 +137,22 @@ def serve(
         change_over = ChangeOver(catalogue, folders, load_again, service.worker, service.log)
         code = run_server(app, service, listener, ready, change_over.start)
     raise typer.Exit(code)
+
+
+def _opened(
+    runs: Sequence[Path], names: Sequence[str], load: Callable[[Path], Predictor], guide: SharedMemory | None
+) -> Catalogue:
+    """The runs in memory, opened in a thread that ends, which takes the compute threads it started with it.
+
+    With more of these than cores, OpenMP lets them sleep between any two products, and those of the worker would be
+    late. The runs are in no variable, so that a model can be freed when another has taken its place.
+    """
+    from heed.serve.engine.catalogue import Catalogue
+
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(
+            Catalogue.of_runs, list(pool.map(load, map(Path.resolve, runs))), names, guide
+        ).result()  # there too, as a memory that guides a model is read by it
 
 
 def _loader(load: Callable[..., Predictor], guide: bool, quiet: bool) -> Callable[[Path], Predictor]:
