@@ -322,7 +322,7 @@ def stopped_trainer(*arguments: Any) -> Trainer:
 @pytest.mark.parametrize(
     "place",
     ["heed.execute._validate_counted", "heed.execute.finish_report", "heed.execute.plan_scorer", "heed.execute.Trainer",
-     "heed.scorer.analyse", "heed.scorer.save_analysis"],
+     "heed.scorer.analyse", "heed.scorer.save_analysis", "heed.scorer.write_report"],
 )  # fmt: skip
 def test_a_training_that_is_interrupted_anywhere_is_resumed(place: str, helped: Path, tmp_path: Path) -> None:
     stopped(tmp_path, place)
@@ -340,6 +340,24 @@ def test_a_training_that_is_interrupted_anywhere_is_resumed(place: str, helped: 
     assert mine is not None and yours is not None
     assert mine.phrases == yours.phrases
     assert "## Phrases and their scorer" in report_text(Run(folder))
+
+
+def test_further_training_that_was_interrupted_goes_on(helped: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(helped, tmp_path / "run")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("heed.execute.Trainer", interrupted_after_five)
+        resume(TrainOptions(folder, device="cpu", quiet=True), limits={"training.max_steps": 8})
+    assert (can_continue(folder), is_complete(folder)) == (True, False)
+    resume(TrainOptions(folder, device="cpu", quiet=True))
+    assert is_complete(folder)
+    assert read_metrics(folder / SCORER)[-1]["step"] == 8
+
+
+def interrupted_after_five(*arguments: Any) -> Trainer:
+    """A trainer that gets SIGTERM after five updates."""
+    trainer = Trainer(*arguments)
+    interrupt_after(trainer, 5, signal.SIGTERM)
+    return trainer
 
 
 def test_limits_that_are_refused_change_nothing(helped: Path, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from heed.core.allocator import give_memory_back
 from heed.core.config import to_toml
 from heed.core.errors import DataError, UsageError
 from heed.core.files import empty_folder, is_claimed, is_debris, sole_writer, storage_errors
+from heed.core.own_scorer import VERDICT
 from heed.core.progress import message, warn
 from heed.core.run_files import RunFiles
 from heed.data.validation import read_valid
@@ -254,12 +255,13 @@ def _train_scorer(
         elif _is_trained(inner.out):
             raise UsageError(f"{inner.out} has no checkpoints from which its training could go on.")
         run.change_recipe(limits)
+        run.files.remove(VERDICT)  # until both are compared again
         run = Run(run.folder, run.device)
     with sole_writer(run.folder):
-        if _is_trained(inner.out) and not limits:
+        if is_begun:  # a training that has ended does so again at once
+            outcome = resume(inner, strict, limits=scorer_limits(run, limits) if limits else None)
+        elif _is_trained(inner.out):
             outcome = _ended(inner.out)
-        elif is_begun:
-            outcome = resume(inner, strict, limits=scorer_limits(run) if limits else None)
         else:
             outcome = execute(plan_scorer(run, options), inner)
         if outcome.interrupted_by is None:

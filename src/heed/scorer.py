@@ -124,8 +124,8 @@ def judge(run: Run, quiet: bool) -> None:
         "sections": [_section(systems, gain)],
     }
     save_analysis(run, {**analysis, **own})
+    write_report(run.with_scorer(verdict.is_used))
     run.files.write_as(verdict, VERDICT)
-    write_report(Run(run.folder, run.device))
 
 
 def _gain(run: Run) -> float:

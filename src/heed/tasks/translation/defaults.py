@@ -104,9 +104,11 @@ def choose_translation(stats: CorpusStats, machine: Machine, given: Mapping[str,
         return without({**_counted(stats, given, str(kind), "given"), **shared}, given)
     best = _suited(stats, machine, given) if kind is None else "transformer"
     if best != "transformer":
-        counted = _counted(stats, given, "phrase_based", "better on similar corpora, see below")
+        why = "for training.scorer" if given.get("training.scorer") else "better on similar corpora, see below"
+        counted = _counted(stats, given, "phrase_based", why)
         scored = given.get("training.scorer", best == "both")
-        return without({**counted, **(_SCORED if scored else {})}, given)
+        shared = _SCORED if scored and machine.device == "cpu" else {}
+        return without({**counted, **shared}, given)
     on_cpu = machine.device == "cpu"
     size = size_for(stats.num_all, on_cpu)
     pairs = f"{stats.num_all:,} pairs"
@@ -189,7 +191,8 @@ _NEUTRAL = ("training.max_minutes", "training.scorer")
 
 
 def _suited(stats: CorpusStats, machine: Machine, given: Mapping[str, Any]) -> Suited:
-    """What translates best if nobody names a model: phrases only on a CPU, where they are clearly better, without tags.
+    """What translates best if nobody names a model: phrases only on a CPU, where they are clearly better, without tags;
+    or for a scorer that is given.
 
     A setting of a model, its tokenizer, training or search is meant for a neural model.
     """

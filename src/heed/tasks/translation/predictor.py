@@ -271,7 +271,7 @@ class TranslationPredictor(Translating, Predictor):
         if corpus.get("characters_per_row"):
             known = self.run.task_type.similar_corpora(corpus["num_rows"], corpus["characters_per_row"])
             remarks += [f"**{known[0]}**: {'; '.join(known[1:])}."] if known else []
-        if MODELS[self.run.recipe.model.kind].proposes_several and not self.run.files.has(SCORER):
+        if MODELS[self.run.recipe.model.kind].proposes_several and not self.run.recipe.training.scorer:
             remarks.append(
                 "**Perhaps better with a Transformer**: train one on the same data (`--model.kind=transformer`), and "
                 f"let it score what this run proposes: `heed translate {self.folder.resolve().name} --ensemble OTHER`."
