@@ -259,6 +259,7 @@ OPENERS = {
     },
     "heed.data.image_store": {"open": "writes a new store", "write_text": "its manifest"},
     "heed.run": {"copytree": "a scorer without links, into a new run"},
+    "heed.scorer": {"copytree": "phrases and a scorer without links, into a new run"},
     "heed.data.workers": {"fdopen": "the pipe to the training"},
     "heed.training.checkpoints": {
         "load_file": "after own_path", "save_file": "a new checkpoint", "write_bytes": "a new checkpoint",

@@ -8,11 +8,14 @@ alone. The verdict is written last (`heed.core.own_scorer`): until then, phrases
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
+from shutil import copytree, ignore_patterns
 from typing import Any
 
 from heed.core.config import Document, flattened
 from heed.core.environment import data_dir
 from heed.core.errors import MissingInputError
+from heed.core.files import atomic_folder, storage_errors
 from heed.core.own_scorer import SCORER, VERDICT, Verdict, digest_of
 from heed.core.progress import message
 from heed.metrics.metric import Score
@@ -88,6 +91,24 @@ def _data_folder(run: Run) -> str:
         f"{missing} {run.folder} is complete but for the model that scores its translations, which learns from the "
         f"same files. Put the file back, and continue with: heed train --resume {run.folder}"
     ) from missing
+
+
+def combine(phrases: Path, scorer: Path, out: Path, quiet: bool) -> None:
+    """Make a run in `out` of a run of phrases and another one, its scorer, which were trained by themselves.
+
+    An unfinished one in `out` is finished. Raises HeedError.
+    """
+    if not out.exists():
+        for each in (phrases, scorer):
+            Run(each).require_prepared()  # and without links
+        with storage_errors("write the run", path=out), atomic_folder(out) as folder:
+            copytree(phrases, folder, dirs_exist_ok=True, ignore=ignore_patterns(SCORER, "checkpoints"))
+            copytree(scorer, folder / SCORER, ignore=ignore_patterns("checkpoints"))
+            run = Run(folder)
+            run.files.remove(VERDICT)
+            run.change_recipe({"training.scorer": Run(scorer).recipe.model.kind})
+    if (run := Run(out)).awaits_scorer:
+        judge(run, quiet)
 
 
 def judge(run: Run, quiet: bool) -> None:

@@ -33,7 +33,7 @@ def require_possible(
             f"--restore is for models that are trained by gradients, and that of {run.folder} is "
             f"{run.recipe.model.kind!r}: leave it out."
         )
-    if run.blank_model.reads_target_text:
+    if run.blank_model.reads_target_text and run.scorer is None:
         _require_target_text_alone(run, mono, reverse)
     elif reverse is not None:
         predictor = load(reverse)
@@ -47,8 +47,8 @@ def _require_target_text_alone(run: Run, mono: Mapping[str, Sequence[Path]], rev
     if refused:
         raise UsageError(
             f"{refused} is for models that learn from synthetic pairs. The model of {run.folder} is "
-            f"{run.recipe.model.kind!r}, whose language model reads text in the target language itself: "
-            "give --mono-tgt alone."
+            f"{run.recipe.model.kind!r} without a scorer, whose language model reads text in the target language "
+            "itself: give --mono-tgt alone."
         )
     if not mono["tgt"]:
         raise UsageError(

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
+from heed.core.progress import format_minutes
 from heed.evaluation.evaluation import Evaluation
 from heed.metrics.significance import Comparison
 from heed.report.markdown import plain, table
@@ -35,6 +37,28 @@ class Plan(BaseModel):
     """Expected minutes in each round, by the speed of the run."""
     share: float
     """Of all lines, those that are translated in this time."""
+
+    def lines(self, run: Path, run_minutes: float, reverse: Path | None, reads_text: bool) -> list[str]:
+        """The plan in words.
+
+        `run_minutes`: how long `run` was trained; 0 if that is not known. `reverse`: a reverse model, if it is given.
+        `reads_text`: the candidate learns from text, and from no synthetic pairs.
+        """
+        like_run = f"about {format_minutes(round(run_minutes, 1))}, as {run}" if run_minutes else "not known"
+
+        def limit(minutes: float | None) -> str:
+            return like_run if minutes is None else f"at most {format_minutes(round(minutes, 1))}"
+
+        lines = [f"plan: up to {self.rounds} rounds, as long as each is better" if self.rounds > 1 else "plan: 1 round"]
+        if not reads_text:
+            some = f" ({self.share:.0%} of the lines)" if self.share < 1 else ""
+            if self.restoring != 0:
+                lines.append(f"  restoring masked sentences, with which the others begin: {limit(self.restoring)}")
+            lines += [
+                f"  reverse model: {limit(self.reverse) if reverse is None else reverse}",
+                f"  translating, forward and back{some}: about {format_minutes(round(self.translating, 1))}",
+            ]
+        return [*lines, f"  candidate: {limit(self.candidate)}"]
 
 
 class Trial(BaseModel):

@@ -15,6 +15,9 @@ A round that is not kept is the last one: another would differ from it by chance
 Candidates begin with random weights, or for a fine-tuned run with those with which it began; reverse models begin with
 random weights. On request, a model that begins like the candidates first learns to restore masked sentences of both
 languages (`restoring.py`), and all others begin with its weights.
+
+Where phrases translate and a second model scores what they propose, the language model of the phrases learns from the
+text in the target language, and the scorer of a candidate from the real and the synthetic pairs.
 """
 
 from __future__ import annotations
@@ -68,6 +71,7 @@ TIMED = 32
 
 
 Train = Callable[[Run | None, Mapping[str, Any], Path, Path | None, bool], None]
+Combine = Callable[[Path, Path, Path], None]
 
 
 @dataclass(frozen=True)
@@ -78,10 +82,12 @@ class Tools:
     until the run in the folder is complete, and continues an interrupted training. It begins with the weights of the
     run `init`, or with random ones. `translates`: whether it is a translator; if not, nothing is said about its data
     and what to expect of it, and nothing in the data stops it.
+    `combine(phrases, scorer, folder)` makes a run of phrases and a scorer, which were trained by themselves.
     """
 
     load: Callable[[Path], Any]
     train: Train
+    combine: Combine
 
 
 class Improvement:
@@ -108,7 +114,9 @@ class Improvement:
         self.data: TranslationData = run.recipe.data
         self.texts = Texts(self.folder / "text", self.data)
         self.record: Record
-        self._reads_text = run.blank_model.reads_target_text
+        self._scorer = run.scorer
+        """The model that scores what the run proposes, if it has one."""
+        self._reads_text = run.blank_model.reads_target_text and self._scorer is None
         """Whether the model learns from text in the target language, and needs no synthetic pairs."""
         self.restore = restore
 
@@ -207,23 +215,9 @@ class Improvement:
 
     def _show_plan(self) -> None:
         plan, known = self.record.plan, self._run_minutes()
-        like_run = f"about {format_minutes(round(known, 1))}, as {self.run.folder}" if known else "not known"
-        lines = [f"plan: up to {plan.rounds} rounds, as long as each is better" if plan.rounds > 1 else "plan: 1 round"]
-        if not self._reads_text:
-            some = f" ({plan.share:.0%} of the lines)" if plan.share < 1 else ""
-            if plan.restoring != 0:
-                restoring = like_run if plan.restoring is None else _at_most(plan.restoring)
-                lines.append(f"  restoring masked sentences, with which the others begin: {restoring}")
-            reverse = like_run if plan.reverse is None else _at_most(plan.reverse)
-            lines += [
-                f"  reverse model: {reverse}" if self.reverse is None else f"  reverse model: {self.reverse}",
-                f"  translating, forward and back{some}: about {format_minutes(round(plan.translating, 1))}",
-            ]
-        candidate = like_run if plan.candidate is None else _at_most(plan.candidate)
-        lines.append(f"  candidate: {candidate}")
-        lines.append(f"  test: {self.texts.num_lines('valid', 'src'):,} validation lines, twice")
-        for line in lines:
+        for line in plan.lines(self.run.folder, known, self.reverse, self._reads_text):
             message(line, self.quiet)
+        message(f"  test: {self.texts.num_lines('valid', 'src'):,} validation lines, twice", self.quiet)
         if self._reads_text:
             message(
                 "advice: with text of the same kind, a Transformer may become better than phrases, even with 10,000 "
@@ -244,7 +238,7 @@ class Improvement:
                 message(f"no time is left for round {number}", self.quiet)
                 return
             if self._reads_text:
-                parts = [PartConfig(tgt=str(self.texts.path("mono", "tgt").absolute()))]
+                parts = [self._text_part()]
             else:
                 forward = self._translate(number, place, best, is_forward=True)
                 if self.reverse is None and self._new_reverse(number, place, reverse, forward, begin):
@@ -338,10 +332,14 @@ class Improvement:
 
     def _candidate(self, number: int, place: Path, best: Path, parts: Sequence[PartConfig], begin: Path | None) -> bool:
         """Train a candidate, and whether it is better than the best translator so far."""
-        num_real = self.texts.num_lines("pairs", "src")
-        keys = {**with_synthetic(self.data, parts, num_real), **self._limit(self._minutes_of_candidate(number))}
-        folder = place / "candidate"
-        self._once(f"round {number}: candidate", lambda: self.tools.train(self.run, keys, folder, begin, True), folder)
+        num_real, folder = self.texts.num_lines("pairs", "src"), place / "candidate"
+        limit = self._limit(self._minutes_of_candidate(number))
+        name = f"round {number}: candidate"
+        if self._scorer is None:
+            keys = {**with_synthetic(self.data, parts, num_real), **limit}
+            self._once(name, lambda: self.tools.train(self.run, keys, folder, begin, True), folder)
+        else:
+            self._scored_candidate(name, place, with_synthetic(self._scorer.recipe.data, parts, num_real) | limit)
         if list(read_valid(folder)) != list(read_valid(self.run.folder)):
             raise DataError(f"{folder} has other validation data than {self.run.folder}, so they cannot be compared.")
         pairs = f"{num_real:,} real"
@@ -349,6 +347,24 @@ class Improvement:
             path = Path(part.src or part.tgt)
             pairs += f", {fingerprint_file(path)['lines']:,} {path.parent.name}"
         return self._test(number, "translator", best, folder, pairs)
+
+    def _scored_candidate(self, name: str, place: Path, keys: Mapping[str, Any]) -> None:
+        """Train a scorer, with these keys, and combine it with the phrases: the run's own, or with text."""
+        phrases = self.run.folder
+        if self.texts.num_lines("mono", "tgt"):
+            phrases = self.folder / "phrases"
+            text = {**with_synthetic(self.data, [self._text_part()], 1), "training.scorer": ""}
+            self._once("phrases with text", lambda: self.tools.train(self.run, text, phrases, None, True), phrases)
+
+        def work() -> None:
+            self.tools.train(self._scorer, keys, place / "scorer", None, True)
+            self.tools.combine(phrases, place / "scorer", place / "candidate")
+
+        self._once(name, work, place / "scorer")
+
+    def _text_part(self) -> PartConfig:
+        """The text in the target language, as a language model reads it."""
+        return PartConfig(tgt=str(self.texts.path("mono", "tgt").absolute()))
 
     def _minutes_of_candidate(self, number: int) -> float | None:
         """Its time, with what the reverse model and, in the first round, restoring left of their own."""
@@ -424,7 +440,3 @@ class Improvement:
 def _data_keys(data: TranslationData, are_defaults_left_out: bool = False) -> dict[str, Any]:
     """The keys of a `[data]` table: all, to override those of a recipe, or those that differ from their defaults."""
     return flattened(data.model_dump(mode="json", exclude_defaults=are_defaults_left_out), "data.")
-
-
-def _at_most(minutes: float) -> str:
-    return f"at most {format_minutes(round(minutes, 1))}"
