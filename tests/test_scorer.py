@@ -152,6 +152,22 @@ def test_weights_that_were_not_tuned_on_the_data_decide(helped: Path, tmp_path: 
     assert (verdict.is_used, verdict.both, verdict.gain) == (False, 31.0, -1.0)
 
 
+def test_without_tuning_the_validation_data_is_translated_once_with_both(tmp_path: Path) -> None:
+    scored: list[bool] = []
+    real = judged_as(199.0)
+
+    def analyse(run: Run, quiet: bool = False) -> dict[str, Any]:
+        scored.append(run.scorer is not None)
+        return real(run, quiet)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(scorer, "analyse", analyse)
+        verdict = verdict_of(trained(tmp_path, **{"model.tuning_rounds": 0}))
+    assert verdict is not None
+    assert verdict.gain == 199.0 - verdict.phrases
+    assert scored == [True]
+
+
 def test_it_translates_as_an_ensemble_with_its_scorer(helped: Path, tmp_path: Path) -> None:
     alone = shutil.copytree(helped, tmp_path / "alone", ignore=shutil.ignore_patterns(SCORER, VERDICT))
     Run(alone).change_recipe({"training.scorer": ""})

@@ -129,10 +129,8 @@ def judge(run: Run, quiet: bool) -> None:
         f"validation: BLEU {scored:.2f} with both, {phrases:.2f} by phrases alone, {scorer:.2f} by the scorer alone",
         quiet,
     )
-    gain, weights = _gain(run), digest_of(both.scorer.folder)
-    verdict = Verdict(
-        weights=weights, is_used=gain > 0, phrases=phrases, scorer=scorer, both=scored, gain=gain
-    )  # fmt: skip
+    gain, weights = _gain(run, scored - phrases), digest_of(both.scorer.folder)
+    verdict = Verdict(weights=weights, is_used=gain > 0, phrases=phrases, scorer=scorer, both=scored, gain=gain)
     message(f"{_gain_sentence(gain)}, so {'both translate' if verdict.is_used else 'phrases translate alone'}", quiet)
     if scorer > max(phrases, scored):
         message(f"the scorer is better alone: translate with {run.folder / SCORER}", quiet)
@@ -149,12 +147,15 @@ def judge(run: Run, quiet: bool) -> None:
     run.files.write_as(verdict, VERDICT)
 
 
-def _gain(run: Run) -> float:
+def _gain(run: Run, with_its_weights: float) -> float:
     """BLEU that the scorer adds on validation data to phrases whose weights were not tuned on this data.
 
     Tuning raises the BLEU of phrases alone on its own data, by 2 BLEU with few lines, and hides what a scorer adds.
+    `with_its_weights`: what it adds with the weights of the run.
     """
     untuned = run.untuned()
+    if untuned.model is run.model:
+        return with_its_weights
     alone, both = (
         _by_name(analyse(untuned.with_scorer(is_used), quiet=True)["scores"])["BLEU"].value for is_used in (False, True)
     )
