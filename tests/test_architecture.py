@@ -239,10 +239,10 @@ OPENERS = {
     "heed.text.archives": {"open": "a corpus that the user names"},
     "heed.text.hashing": {"mmap.mmap": "memory, no file"},
     "heed.tasks.translation.improving": {
-        "atomic_write": "the record of the steps", "read_bytes": "the same record, checked",
-        "copytree": "a run of its own",
+        "atomic_write": "the record of the steps", "copytree": "a run of its own",
         "read_text": "text that it wrote",
     },
+    "heed.tasks.translation.improvement_plan": {"read_bytes": "the record of the steps, checked"},
     "heed.tasks.translation.synthetic_pairs": {
         "atomic_write": "text for trainings", "open": "text that it wrote", "read_text": "translations that it wrote",
     },

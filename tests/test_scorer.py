@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import shutil
 import signal
 from collections.abc import Callable
@@ -284,24 +286,54 @@ def test_an_improvement_teaches_text_to_the_phrases_and_synthetic_pairs_to_the_s
     assert "How it was improved" in report_text(improved)
     assert call("translate", out, stdin="ba ce\n").err == ""
     assert (folder / "phrases" / WEIGHTS).read_bytes() == (out / WEIGHTS).read_bytes()
+    steps = json.loads((folder / "improvement.json").read_text())["minutes"]
+    translated = ["round 1: translations forward", "round 1: translations back"]
+    second = ["round 2: translations forward", "round 2: candidate"]
+    assert list(steps) == [*translated, "phrases with text", "round 1: candidate", *second]
+
+
+def test_an_improvement_limits_its_phrases_and_is_not_continued_once_the_scorer_has_changed(
+    helped: Path, reverse: Path, tmp_path: Path
+) -> None:
+    folder = shutil.copytree(helped, tmp_path / "run")
+    text = write_lines(tmp_path / "text", [tgt for _, tgt in pairs(40, seed=9)])
+    words = ["improve", folder, "--mono-tgt", text, "--reverse", reverse, "--out", tmp_path / "out", "--force"]
+    given: dict[str, Any] = {}
+
+    def note_and_stop(recipe: Path, own: dict[str, Any], *_: object, **__: object) -> None:
+        given.update(own)
+        raise KeyboardInterrupt
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("heed.cli.improve.run_training", note_and_stop)
+        assert call(*words, "--max-time", "1h").code == 130
+    plan = json.loads((tmp_path / "out.improve" / "improvement.json").read_text())["plan"]
+    assert given["training.scorer"] == ""
+    assert given["training.max_minutes"] == pytest.approx(plan["candidate"] / 2, abs=0.01)
+    verdict = verdict_of(folder)
+    assert verdict is not None
+    RunFiles(folder).write_as(verdict.model_copy(update={"is_used": False}), VERDICT)
+    result = call("improve", folder, "--mono-tgt", text, "--out", tmp_path / "out", "--force", "--max-time", "1h")
+    assert result.code != 0
+    assert re.search(r"made from something else: .*\bRUN\b.* changed", result.err)
 
 
 def test_an_improvement_without_text_in_the_target_language_keeps_the_phrases(
     helped: Path, reverse: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def stop(*_: object) -> None:
-        raise KeyboardInterrupt
-
     monkeypatch.setattr(scorer, "analyse", judged_as(199.0))
     monkeypatch.setattr(improving, "decide", lambda _: Decision(True, "so it is"))
     monkeypatch.setattr(improvement_plan, "MOST_ROUNDS", 1)
     text = write_lines(tmp_path / "text", [src for src, _ in pairs(40, seed=9)])
     words = ["improve", helped, "--mono-src", text, "--reverse", reverse, "--out", tmp_path / "out", "--force"]
     with monkeypatch.context() as patch:
-        patch.setattr(scorer, "save_analysis", stop)
-        assert call(*words).code != 0  # both are trained, and not compared
-    assert not (tmp_path / "out").exists()
+        patch.setattr(scorer, "save_analysis", interrupt)
+        assert call(*words).code == 130
+    candidate = tmp_path / "out.improve" / "round-1" / "candidate"
+    assert verdict_of(candidate) is None
+    own = (candidate / SCORER / WEIGHTS).stat().st_mtime_ns
     assert call(*words).code == 0
+    assert (candidate / SCORER / WEIGHTS).stat().st_mtime_ns == own
     assert (tmp_path / "out" / WEIGHTS).read_bytes() == (helped / WEIGHTS).read_bytes()
     assert Run(tmp_path / "out").scorer is not None
 

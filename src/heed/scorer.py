@@ -18,7 +18,9 @@ from heed.core.errors import MissingInputError
 from heed.core.files import atomic_folder, storage_errors
 from heed.core.own_scorer import SCORER, VERDICT, Verdict, digest_of
 from heed.core.progress import message
+from heed.evaluation.score_log import SCORE_LOG
 from heed.metrics.metric import Score
+from heed.nn.device import choose_device
 from heed.planner import LIMITS, Plan, Planner, TrainOptions
 from heed.recipe import data_keys
 from heed.report.markdown import table
@@ -93,10 +95,10 @@ def _data_folder(run: Run) -> str:
     ) from missing
 
 
-def combine(phrases: Path, scorer: Path, out: Path, quiet: bool) -> None:
+def combine(phrases: Path, scorer: Path, out: Path, device: str = "auto", quiet: bool = False) -> None:
     """Make a run in `out` of a run of phrases and another one, its scorer, which were trained by themselves.
 
-    An unfinished one in `out` is finished. Raises HeedError.
+    Both are compared on `device`. An unfinished run in `out` is finished. Raises HeedError.
     """
     if not out.exists():
         for each in (phrases, scorer):
@@ -105,9 +107,10 @@ def combine(phrases: Path, scorer: Path, out: Path, quiet: bool) -> None:
             copytree(phrases, folder, dirs_exist_ok=True, ignore=ignore_patterns(SCORER, "checkpoints"))
             copytree(scorer, folder / SCORER, ignore=ignore_patterns("checkpoints"))
             run = Run(folder)
-            run.files.remove(VERDICT)
+            for name in (VERDICT, SCORE_LOG):  # of the run that it is made from
+                run.files.remove(name)
             run.change_recipe({"training.scorer": Run(scorer).recipe.model.kind})
-    if (run := Run(out)).awaits_scorer:
+    if (run := Run(out, choose_device(device))).awaits_scorer:
         judge(run, quiet)
 
 
@@ -147,15 +150,15 @@ def judge(run: Run, quiet: bool) -> None:
     run.files.write_as(verdict, VERDICT)
 
 
-def _gain(run: Run, with_its_weights: float) -> float:
+def _gain(run: Run, gain_as_tuned: float) -> float:
     """BLEU that the scorer adds on validation data to phrases whose weights were not tuned on this data.
 
     Tuning raises the BLEU of phrases alone on its own data, by 2 BLEU with few lines, and hides what a scorer adds.
-    `with_its_weights`: what it adds with the weights of the run.
+    `gain_as_tuned`: what it adds with the weights of the run, which tuning may not have changed.
     """
     untuned = run.untuned()
     if untuned.model is run.model:
-        return with_its_weights
+        return gain_as_tuned
     alone, both = (
         _by_name(analyse(untuned.with_scorer(is_used), quiet=True)["scores"])["BLEU"].value for is_used in (False, True)
     )
@@ -193,7 +196,7 @@ def _section(systems: Mapping[str, Mapping[str, Score]], gain: float) -> str:
     """The section of the report that compares them."""
     names = [*next(iter(systems.values()))]
     rows = [[system, *(scores[name].numbers for name in names)] for system, scores in systems.items()]
-    head = "## Phrases and their scorer\n\nOn validation data, on which the weights of the phrases were tuned:"
+    head = "## Phrases and their scorer\n\nOn validation data, on which weights of the phrases are tuned:"
     sentence = _gain_sentence(gain)
     end = f"{sentence[:1].upper()}{sentence[1:]}: that decides whether it is used."
     return f"{head}\n\n{table([['', *names], *rows], right=range(1, len(names) + 1))}\n\n{end}"

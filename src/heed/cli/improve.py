@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -54,8 +55,8 @@ def improve(
     is kept if its BLEU on the validation data is significantly higher. It then translates for the next round.
 
     All files are in the folder OUT.improve; after an interruption, the same command continues. The exit code is 0 if
-    OUT is better than RUN, and 3 if nothing improved RUN: then there is no OUT. A phrase-based RUN needs text in the
-    target language only, which its language model reads. If it has a scorer, that one learns from synthetic pairs.
+    OUT is better than RUN, and 3 if nothing improved RUN: then there is no OUT. A phrase-based RUN without a scorer
+    learns only from text in the target language. With one, it reads this text, and a new scorer the synthetic pairs.
 
     Examples:
 
@@ -82,9 +83,7 @@ def improve(
         )  # fmt: skip
         run_training(recipe, own, options, dry_run=False, restartable=True)
 
-    def combined(phrases: Path, scorer: Path, folder: Path) -> None:
-        combine(phrases, scorer, folder, quiet)
-
+    combined = partial(combine, device=device, quiet=quiet)
     mono = {"src": mono_src or [], "tgt": mono_tgt or []}
     predictor = compute.load(run)
     predictor.require("translate", "heed improve")

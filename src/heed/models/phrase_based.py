@@ -39,7 +39,7 @@ class PhraseBased(DerivingModel):
         return estimate_translator(bitext, self.config)
 
     def untuned(self) -> Self:
-        if not self.config.tuning_rounds:
+        if (self.translator.weights == beginning_weights()).all():
             return self
         other = copy(self)
         other.hold(self.translator.with_weights(beginning_weights()))

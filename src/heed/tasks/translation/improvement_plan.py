@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Self
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
 
+from heed.core.errors import DataError
 from heed.core.progress import format_minutes
 from heed.evaluation.evaluation import Evaluation
 from heed.metrics.significance import Comparison
@@ -89,6 +91,21 @@ class Record(BaseModel):
     """Of each finished step, by its name."""
     trials: list[Trial] = []
     finished: bool = False
+
+    @classmethod
+    def read(cls, path: Path, made_from: Mapping[str, str]) -> Self:
+        """The record in a file. Raises DataError if it is damaged, or of an improvement that was made from others."""
+        try:
+            record = cls.model_validate_json(path.read_bytes())
+        except ValidationError as error:
+            raise DataError(f"{path} is damaged. Remove {path.parent}, or name another --out.") from error
+        names = {*made_from, *record.made_from}
+        if changed := sorted(name for name in names if made_from.get(name) != record.made_from.get(name)):
+            raise DataError(
+                f"{path.parent} was made from something else: {', '.join(changed)} changed. Give the same files and "
+                "options to continue, or remove the folder, or name another --out."
+            )
+        return record
 
     def render(self, name: str, num_valid: int) -> str:
         """A table of what was tried, in Markdown. `name`: that of the run that was to be improved."""

@@ -17,7 +17,7 @@ random weights. On request, a model that begins like the candidates first learns
 languages (`restoring.py`), and all others begin with its weights.
 
 Where phrases translate and a second model scores what they propose, the language model of the phrases learns from the
-text in the target language, and the scorer of a candidate from the real and the synthetic pairs.
+text in the target language once, and the scorer of each candidate from the real and the synthetic pairs.
 """
 
 from __future__ import annotations
@@ -29,19 +29,18 @@ from pathlib import Path
 from shutil import copytree, ignore_patterns
 from typing import Any
 
-from pydantic import ValidationError
-
 from heed.core.config import flattened
 from heed.core.errors import DataError, UsageError
-from heed.core.files import atomic_folder, atomic_write, is_debris, sha256_file, sole_writer, storage_errors
+from heed.core.files import atomic_folder, atomic_write, is_debris, sole_writer, storage_errors
 from heed.core.own_scorer import SCORER
 from heed.core.progress import format_minutes, message, warn
 from heed.data.validation import read_valid
 from heed.evaluation.outputs import compare_runs, score_changes
+from heed.evaluation.score_log import weights_of
 from heed.evaluation.test_set import HeldOut
 from heed.report.page import refresh_report
 from heed.report.validation import add_section
-from heed.run import RESTORING, WEIGHTS, Run
+from heed.run import RESTORING, Run
 from heed.tasks.translation.data import PartConfig, TranslationData
 from heed.tasks.translation.improvement_checks import require_possible
 from heed.tasks.translation.improvement_plan import MEASURED, Plan, Record, Trial, decide, plan_for, values
@@ -52,6 +51,7 @@ from heed.tasks.translation.synthetic_pairs import (
     MOST_TEXT,
     Texts,
     keep_translated,
+    learns_from_text_alone,
     num_kept,
     plain_search,
     synthetic_part,
@@ -116,7 +116,7 @@ class Improvement:
         self.record: Record
         self._scorer = run.scorer
         """The model that scores what the run proposes, if it has one."""
-        self._reads_text = run.blank_model.reads_target_text and self._scorer is None
+        self._reads_text = learns_from_text_alone(run)
         """Whether the model learns from text in the target language, and needs no synthetic pairs."""
         self.restore = restore
 
@@ -139,18 +139,7 @@ class Improvement:
         """Read the record, or examine the data and plan. Raises DataError for a record of other inputs."""
         path = self.folder / RECORD
         if path.exists():
-            try:
-                self.record = Record.model_validate_json(path.read_bytes())
-            except ValidationError as error:
-                raise DataError(f"{path} is damaged. Remove {self.folder}, or name another --out.") from error
-            if changed := sorted(
-                name for name in {*made_from, *self.record.made_from}
-                if made_from.get(name) != self.record.made_from.get(name)
-            ):  # fmt: skip
-                raise DataError(
-                    f"{self.folder} was made from something else: {', '.join(changed)} changed. Give the same files "
-                    "and options to continue, or remove the folder, or name another --out."
-                )
+            self.record = Record.read(path, made_from)
             steps = len(self.record.minutes)
             message(f"continuing in {self.folder}: {steps} steps were finished before", self.quiet)
             return
@@ -159,6 +148,9 @@ class Improvement:
         if not all(is_debris(each) or each.name == "text" for each in self.folder.iterdir()):
             raise UsageError(f"{self.folder} is not empty and was not made by heed improve. Name another --out.")
         self.data.require_unchanged(self.run.corpus, self.run.folder)
+        if self._scorer is not None:
+            self._scorer.recipe.data.require_unchanged(self._scorer.corpus, self._scorer.folder)
+            self.run.require_prepared()  # its phrases may be copied
         left_out = self.texts.write(self.run, self.mono, self.force, MOST_RESTORED if self.restore else MOST_TEXT)
         for side, dropped in left_out.items():
             if self.mono[side]:
@@ -174,10 +166,10 @@ class Improvement:
         self._note()
 
     def _inputs(self, max_minutes: float | None) -> dict[str, str]:
-        inputs = {"RUN": sha256_file(self.run.folder / WEIGHTS)}
+        inputs = {"RUN": weights_of(self.run)}
         for flag, folder in (("--reverse", self.reverse), ("--init", self.init)):
             if folder is not None:
-                inputs[flag] = sha256_file(folder / WEIGHTS)
+                inputs[flag] = weights_of(Run(folder))
         if self.restore:
             inputs["--restore"] = "given"
         for side, paths in self.mono.items():
@@ -333,34 +325,45 @@ class Improvement:
     def _candidate(self, number: int, place: Path, best: Path, parts: Sequence[PartConfig], begin: Path | None) -> bool:
         """Train a candidate, and whether it is better than the best translator so far."""
         num_real, folder = self.texts.num_lines("pairs", "src"), place / "candidate"
-        limit = self._limit(self._minutes_of_candidate(number))
-        name = f"round {number}: candidate"
+        minutes = self._minutes_of_candidate(number)
         if self._scorer is None:
-            keys = {**with_synthetic(self.data, parts, num_real), **limit}
+            keys = {**with_synthetic(self.data, parts, num_real), **self._limit(minutes)}
+            name, trained = f"round {number}: candidate", folder
             self._once(name, lambda: self.tools.train(self.run, keys, folder, begin, True), folder)
         else:
-            self._scored_candidate(name, place, with_synthetic(self._scorer.recipe.data, parts, num_real) | limit)
-        if list(read_valid(folder)) != list(read_valid(self.run.folder)):
-            raise DataError(f"{folder} has other validation data than {self.run.folder}, so they cannot be compared.")
+            trained = place / SCORER
+            keys = with_synthetic(self._scorer.recipe.data, parts, num_real)
+            self._scored_candidate(number, self._scorer, keys, minutes)
+        if list(read_valid(trained)) != list(read_valid(self.run.folder)):
+            raise DataError(f"{trained} has other validation data than {self.run.folder}, so they cannot be compared.")
         pairs = f"{num_real:,} real"
+        if self._scorer is not None and self.texts.num_lines("mono", "tgt"):
+            parts = [*parts, self._text_part()]
         for part in parts:
             path = Path(part.src or part.tgt)
             pairs += f", {fingerprint_file(path)['lines']:,} {path.parent.name}"
         return self._test(number, "translator", best, folder, pairs)
 
-    def _scored_candidate(self, name: str, place: Path, keys: Mapping[str, Any]) -> None:
-        """Train a scorer, with these keys, and combine it with the phrases: the run's own, or with text."""
-        phrases = self.run.folder
+    def _scored_candidate(self, number: int, scorer: Run, keys: Mapping[str, Any], minutes: float | None) -> None:
+        """Train a scorer like another one, with these keys, and combine it with the run's phrases, or with new ones.
+
+        New phrases are trained in the first round, if there is text for them, for at most half of the time.
+        """
+        place, phrases, step = self.folder / f"round-{number}", self.run.folder, "phrases with text"
         if self.texts.num_lines("mono", "tgt"):
             phrases = self.folder / "phrases"
-            text = {**with_synthetic(self.data, [self._text_part()], 1), "training.scorer": ""}
-            self._once("phrases with text", lambda: self.tools.train(self.run, text, phrases, None, True), phrases)
+            parts = [part.model_dump(exclude_defaults=True) for part in (*self.data.parts, self._text_part())]
+            most = (minutes or self.run.recipe.training.max_minutes) / 2
+            text = {"data.parts": parts, "training.scorer": "", "training.max_minutes": round(most, 2)}
+            self._once(step, lambda: self.tools.train(self.run, text, phrases, None, True), phrases)
+            if minutes is not None and number == 1:
+                minutes = max(minutes / 2, minutes - self.record.minutes[step])
 
         def work() -> None:
-            self.tools.train(self._scorer, keys, place / "scorer", None, True)
-            self.tools.combine(phrases, place / "scorer", place / "candidate")
+            self.tools.train(scorer, {**keys, **self._limit(minutes)}, place / SCORER, None, True)
+            self.tools.combine(phrases, place / SCORER, place / "candidate")
 
-        self._once(name, work, place / "scorer")
+        self._once(f"round {number}: candidate", work, place / SCORER)
 
     def _text_part(self) -> PartConfig:
         """The text in the target language, as a language model reads it."""
