@@ -283,7 +283,11 @@ def test_an_improvement_teaches_text_to_the_phrases_and_synthetic_pairs_to_the_s
     assert improved.recipe.training.scorer == "transformer"
     assert verdict_of(out) is not None
     assert not any(each.is_damaged for each in verify(improved))
-    assert "How it was improved" in report_text(improved)
+    report = report_text(improved)
+    assert "How it was improved" in report
+    assert "28 forward-mono" in report
+    assert "also learned from the files that `scorer/recipe.toml` names" in report
+    assert "also learned from the files" not in report_text(Run(helped))
     assert call("translate", out, stdin="ba ce\n").err == ""
     assert (folder / "phrases" / WEIGHTS).read_bytes() == (out / WEIGHTS).read_bytes()
     steps = json.loads((folder / "improvement.json").read_text())["minutes"]
