@@ -239,10 +239,10 @@ OPENERS = {
     "heed.text.archives": {"open": "a corpus that the user names"},
     "heed.text.hashing": {"mmap.mmap": "memory, no file"},
     "heed.tasks.translation.improving": {
-        "atomic_write": "the record of the steps", "copytree": "a run of its own",
+        "atomic_write": "the record of the steps", "read_bytes": "the same record, checked",
+        "copytree": "a run of its own",
         "read_text": "text that it wrote",
     },
-    "heed.tasks.translation.improvement_plan": {"read_bytes": "the record of the steps, checked"},
     "heed.tasks.translation.synthetic_pairs": {
         "atomic_write": "text for trainings", "open": "text that it wrote", "read_text": "translations that it wrote",
     },
@@ -259,7 +259,6 @@ OPENERS = {
     },
     "heed.data.image_store": {"open": "writes a new store", "write_text": "its manifest"},
     "heed.run": {"copytree": "a scorer without links, into a new run"},
-    "heed.scorer": {"copytree": "phrases and a scorer without links, into a new run"},
     "heed.data.workers": {"fdopen": "the pipe to the training"},
     "heed.training.checkpoints": {
         "load_file": "after own_path", "save_file": "a new checkpoint", "write_bytes": "a new checkpoint",

@@ -8,19 +8,14 @@ alone. The verdict is written last (`heed.core.own_scorer`): until then, phrases
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from shutil import copytree, ignore_patterns
 from typing import Any
 
 from heed.core.config import Document, flattened
 from heed.core.environment import data_dir
 from heed.core.errors import MissingInputError
-from heed.core.files import atomic_folder, storage_errors
 from heed.core.own_scorer import SCORER, VERDICT, Verdict, digest_of
 from heed.core.progress import message
-from heed.evaluation.score_log import SCORE_LOG
 from heed.metrics.metric import Score
-from heed.nn.device import choose_device
 from heed.planner import LIMITS, Plan, Planner, TrainOptions
 from heed.recipe import data_keys
 from heed.report.markdown import table
@@ -93,25 +88,6 @@ def _data_folder(run: Run) -> str:
         f"{missing} {run.folder} is complete but for the model that scores its translations, which learns from the "
         f"same files. Put the file back, and continue with: heed train --resume {run.folder}"
     ) from missing
-
-
-def combine(phrases: Path, scorer: Path, out: Path, device: str = "auto", quiet: bool = False) -> None:
-    """Make a run in `out` of a run of phrases and another one, its scorer, which were trained by themselves.
-
-    Both are compared on `device`. An unfinished run in `out` is finished. Raises HeedError.
-    """
-    if not out.exists():
-        for each in (phrases, scorer):
-            Run(each).require_prepared()  # and without links
-        with storage_errors("write the run", path=out), atomic_folder(out) as folder:
-            copytree(phrases, folder, dirs_exist_ok=True, ignore=ignore_patterns(SCORER, "checkpoints"))
-            copytree(scorer, folder / SCORER, ignore=ignore_patterns("checkpoints"))
-            run = Run(folder)
-            for name in (VERDICT, SCORE_LOG):  # of the run that it is made from
-                run.files.remove(name)
-            run.change_recipe({"training.scorer": Run(scorer).recipe.model.kind})
-    if (run := Run(out, choose_device(device))).awaits_scorer:
-        judge(run, quiet)
 
 
 def judge(run: Run, quiet: bool) -> None:
@@ -196,7 +172,7 @@ def _section(systems: Mapping[str, Mapping[str, Score]], gain: float) -> str:
     """The section of the report that compares them."""
     names = [*next(iter(systems.values()))]
     rows = [[system, *(scores[name].numbers for name in names)] for system, scores in systems.items()]
-    head = "## Phrases and their scorer\n\nOn validation data, on which weights of the phrases are tuned:"
+    head = "## Phrases and their scorer\n\nOn validation data, on which weights of phrases are tuned:"
     sentence = _gain_sentence(gain)
     end = f"{sentence[:1].upper()}{sentence[1:]}: that decides whether it is used."
     return f"{head}\n\n{table([['', *names], *rows], right=range(1, len(names) + 1))}\n\n{end}"

@@ -59,7 +59,7 @@ def copying(monkeypatch: pytest.MonkeyPatch, translator: Path) -> dict[str, Any]
 
 def blank(translator: Path, folder: Path) -> improving.Improvement:
     """An improvement that has not begun."""
-    tools = improving.Tools(lambda _: None, lambda *_: None, lambda *_: None)
+    tools = improving.Tools(lambda _: None, lambda *_: None)
     return improving.Improvement(Run(translator), folder / "out", {"src": [], "tgt": []}, None, tools, quiet=True)
 
 

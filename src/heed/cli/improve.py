@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -55,8 +54,8 @@ def improve(
     is kept if its BLEU on the validation data is significantly higher. It then translates for the next round.
 
     All files are in the folder OUT.improve; after an interruption, the same command continues. The exit code is 0 if
-    OUT is better than RUN, and 3 if nothing improved RUN: then there is no OUT. A phrase-based RUN without a scorer
-    learns only from text in the target language. With one, it reads this text, and a new scorer the synthetic pairs.
+    OUT is better than RUN, and 3 if nothing improved RUN: then there is no OUT. A phrase-based RUN needs text in the
+    target language only, which its language model reads.
 
     Examples:
 
@@ -66,7 +65,6 @@ def improve(
     """
     from heed.planner import TrainOptions, require_beginning
     from heed.run import Run
-    from heed.scorer import combine
 
     if distributed().world_size > 1:
         raise UsageError("heed improve runs in one process: start it without torchrun.")
@@ -83,16 +81,13 @@ def improve(
         )  # fmt: skip
         run_training(recipe, own, options, dry_run=False, restartable=True)
 
-    combined = partial(combine, device=device, quiet=quiet)
     mono = {"src": mono_src or [], "tgt": mono_tgt or []}
     predictor = compute.load(run)
     predictor.require("translate", "heed improve")
     if init is not None and predictor.run.is_fine_tuned:
         require_beginning(Run(init), predictor.run.recipe)
     try:
-        is_better = predictor.improve(
-            out, mono, reverse, compute.load, train, combined, minutes, quiet, force, init, restore
-        )
+        is_better = predictor.improve(out, mono, reverse, compute.load, train, minutes, quiet, force, init, restore)
     except (KeyboardInterrupt, SystemExit, typer.Exit):
         message(f"interrupted: the same command continues in {out.with_name(f'{out.name}.improve')}", quiet)
         raise

@@ -204,8 +204,7 @@ def _use_section(run: Run) -> str:
         "## Use it",
         f"```\n{commands}\n```",
         "## Reproduce it",
-        f"`recipe.toml` in this folder is complete. Replace FOLDER with the folder of the files above.{absolute}"
-        f"{_more_of_scorer(run)}",
+        f"`recipe.toml` in this folder is complete. Replace FOLDER with the folder of the files above.{absolute}",
         f"```\nheed train recipe.toml {' '.join([*_data_flags(run), *_init_flags(run)])} --out NEW\n```",
         f"Made with {', '.join(f'{library} {version}' for library, version in versions.items())}.",
         "## Cite it",
@@ -213,14 +212,6 @@ def _use_section(run: Run) -> str:
         f"{methods(run)}. Scores are comparable only with their signatures: give them too.",
     ]
     return "\n\n".join(sections)
-
-
-def _more_of_scorer(run: Run) -> str:
-    """Where the data of a scorer is named that learned from more than the run; empty without such a scorer."""
-    if run.scorer is None or not {*_paths_of_parts(run.scorer)} - {*_paths_of_parts(run)}:
-        return ""
-    recipe = f"`{run.scorer.folder.name}/{RECIPE}`"
-    return f" Its scorer has also learned from the files that {recipe} names, and is trained with that recipe."
 
 
 def _data_flags(run: Run) -> list[str]:

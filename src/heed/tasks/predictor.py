@@ -381,14 +381,14 @@ class Predictor:
 
     def improve(
         self, out: Path, mono: Mapping[str, Sequence[Path]], reverse: Path | None, load: Callable[[Path], Any],
-        train: Callable[..., None], combine: Callable[[Path, Path, Path], None], max_minutes: float | None,
-        quiet: bool = False, force: bool = False, init: Path | None = None, restore: bool = False,
+        train: Callable[..., None], max_minutes: float | None, quiet: bool = False, force: bool = False,
+        init: Path | None = None, restore: bool = False,
     ) -> bool:  # fmt: skip
         """Improve the run with text in one language and its own translations; whether `out` is a better run.
 
         `mono`: files of text, by side, of any language with `force`; `reverse`: a run of the other direction; `init`:
         the one that this run began with; `restore`: let new models begin with one that restores masked sentences;
-        `load` opens a run; `train` trains one, like another; `combine` makes one of phrases and their scorer.
+        `load` opens a run; `train` trains one, like another.
         """
         raise self._cannot("distill", "improving with synthetic pairs")
 

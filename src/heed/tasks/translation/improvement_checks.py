@@ -10,7 +10,6 @@ from heed.core.errors import UsageError
 from heed.core.progress import warn
 from heed.run import RESTORING, Run
 from heed.tasks.translation.compatibility import require_opposite
-from heed.tasks.translation.synthetic_pairs import learns_from_text_alone
 
 
 def require_possible(
@@ -34,7 +33,7 @@ def require_possible(
             f"--restore is for models that are trained by gradients, and that of {run.folder} is "
             f"{run.recipe.model.kind!r}: leave it out."
         )
-    if learns_from_text_alone(run):
+    if run.blank_model.reads_target_text:
         _require_target_text_alone(run, mono, reverse)
     elif reverse is not None:
         predictor = load(reverse)
@@ -43,14 +42,13 @@ def require_possible(
 
 
 def _require_target_text_alone(run: Run, mono: Mapping[str, Sequence[Path]], reverse: Path | None) -> None:
-    """For phrases without a scorer, whose language model reads text in the target language."""
-    if run.awaits_scorer:
-        raise UsageError(f"the scorer of {run.folder} is not finished. Finish it: heed train --resume {run.folder}")
+    """For a model whose language model reads text in the target language."""
     refused = "--mono-src" if mono["src"] else "--reverse" if reverse else ""
     if refused:
         raise UsageError(
-            f"{refused} is for models that learn from synthetic pairs. {run.folder} translates by phrases alone, whose "
-            "language model reads text in the target language itself: give --mono-tgt alone."
+            f"{refused} is for models that learn from synthetic pairs. The model of {run.folder} is "
+            f"{run.recipe.model.kind!r}, whose language model reads text in the target language itself: "
+            "give --mono-tgt alone."
         )
     if not mono["tgt"]:
         raise UsageError(

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
-from typing import Self
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
-from heed.core.errors import DataError
-from heed.core.progress import format_minutes
 from heed.evaluation.evaluation import Evaluation
 from heed.metrics.significance import Comparison
 from heed.report.markdown import plain, table
@@ -40,28 +36,6 @@ class Plan(BaseModel):
     share: float
     """Of all lines, those that are translated in this time."""
 
-    def lines(self, run: Path, run_minutes: float, reverse: Path | None, reads_text: bool) -> list[str]:
-        """The plan in words.
-
-        `run_minutes`: how long `run` was trained; 0 if that is not known. `reverse`: a reverse model, if it is given.
-        `reads_text`: the candidate learns from text, and from no synthetic pairs.
-        """
-        like_run = f"about {format_minutes(round(run_minutes, 1))}, as {run}" if run_minutes else "not known"
-
-        def limit(minutes: float | None) -> str:
-            return like_run if minutes is None else f"at most {format_minutes(round(minutes, 1))}"
-
-        lines = [f"plan: up to {self.rounds} rounds, as long as each is better" if self.rounds > 1 else "plan: 1 round"]
-        if not reads_text:
-            some = f" ({self.share:.0%} of the lines)" if self.share < 1 else ""
-            if self.restoring != 0:
-                lines.append(f"  restoring masked sentences, with which the others begin: {limit(self.restoring)}")
-            lines += [
-                f"  reverse model: {limit(self.reverse) if reverse is None else reverse}",
-                f"  translating, forward and back{some}: about {format_minutes(round(self.translating, 1))}",
-            ]
-        return [*lines, f"  candidate: {limit(self.candidate)}"]
-
 
 class Trial(BaseModel):
     """A test of a new model against the one that it would replace."""
@@ -91,21 +65,6 @@ class Record(BaseModel):
     """Of each finished step, by its name."""
     trials: list[Trial] = []
     finished: bool = False
-
-    @classmethod
-    def read(cls, path: Path, made_from: Mapping[str, str]) -> Self:
-        """The record in a file. Raises DataError if it is damaged, or of an improvement that was made from others."""
-        try:
-            record = cls.model_validate_json(path.read_bytes())
-        except ValidationError as error:
-            raise DataError(f"{path} is damaged. Remove {path.parent}, or name another --out.") from error
-        names = {*made_from, *record.made_from}
-        if changed := sorted(name for name in names if made_from.get(name) != record.made_from.get(name)):
-            raise DataError(
-                f"{path.parent} was made from something else: {', '.join(changed)} changed. Give the same files and "
-                "options to continue, or remove the folder, or name another --out."
-            )
-        return record
 
     def render(self, name: str, num_valid: int) -> str:
         """A table of what was tried, in Markdown. `name`: that of the run that was to be improved."""

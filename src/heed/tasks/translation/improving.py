@@ -15,9 +15,6 @@ A round that is not kept is the last one: another would differ from it by chance
 Candidates begin with random weights, or for a fine-tuned run with those with which it began; reverse models begin with
 random weights. On request, a model that begins like the candidates first learns to restore masked sentences of both
 languages (`restoring.py`), and all others begin with its weights.
-
-Where phrases translate and a second model scores what they propose, the language model of the phrases learns from the
-text in the target language once, and the scorer of each candidate from the real and the synthetic pairs.
 """
 
 from __future__ import annotations
@@ -28,6 +25,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from shutil import copytree, ignore_patterns
 from typing import Any
+
+from pydantic import ValidationError
 
 from heed.core.config import flattened
 from heed.core.errors import DataError, UsageError
@@ -51,7 +50,6 @@ from heed.tasks.translation.synthetic_pairs import (
     MOST_TEXT,
     Texts,
     keep_translated,
-    learns_from_text_alone,
     num_kept,
     plain_search,
     synthetic_part,
@@ -71,7 +69,6 @@ TIMED = 32
 
 
 Train = Callable[[Run | None, Mapping[str, Any], Path, Path | None, bool], None]
-Combine = Callable[[Path, Path, Path], None]
 
 
 @dataclass(frozen=True)
@@ -82,12 +79,10 @@ class Tools:
     until the run in the folder is complete, and continues an interrupted training. It begins with the weights of the
     run `init`, or with random ones. `translates`: whether it is a translator; if not, nothing is said about its data
     and what to expect of it, and nothing in the data stops it.
-    `combine(phrases, scorer, folder)` makes a run of phrases and a scorer, which were trained by themselves.
     """
 
     load: Callable[[Path], Any]
     train: Train
-    combine: Combine
 
 
 class Improvement:
@@ -114,9 +109,7 @@ class Improvement:
         self.data: TranslationData = run.recipe.data
         self.texts = Texts(self.folder / "text", self.data)
         self.record: Record
-        self._scorer = run.scorer
-        """The model that scores what the run proposes, if it has one."""
-        self._reads_text = learns_from_text_alone(run)
+        self._reads_text = run.blank_model.reads_target_text
         """Whether the model learns from text in the target language, and needs no synthetic pairs."""
         self.restore = restore
 
@@ -139,7 +132,18 @@ class Improvement:
         """Read the record, or examine the data and plan. Raises DataError for a record of other inputs."""
         path = self.folder / RECORD
         if path.exists():
-            self.record = Record.read(path, made_from)
+            try:
+                self.record = Record.model_validate_json(path.read_bytes())
+            except ValidationError as error:
+                raise DataError(f"{path} is damaged. Remove {self.folder}, or name another --out.") from error
+            if changed := sorted(
+                name for name in {*made_from, *self.record.made_from}
+                if made_from.get(name) != self.record.made_from.get(name)
+            ):  # fmt: skip
+                raise DataError(
+                    f"{self.folder} was made from something else: {', '.join(changed)} changed. Give the same files "
+                    "and options to continue, or remove the folder, or name another --out."
+                )
             steps = len(self.record.minutes)
             message(f"continuing in {self.folder}: {steps} steps were finished before", self.quiet)
             return
@@ -148,9 +152,6 @@ class Improvement:
         if not all(is_debris(each) or each.name == "text" for each in self.folder.iterdir()):
             raise UsageError(f"{self.folder} is not empty and was not made by heed improve. Name another --out.")
         self.data.require_unchanged(self.run.corpus, self.run.folder)
-        if self._scorer is not None:
-            self._scorer.recipe.data.require_unchanged(self._scorer.corpus, self._scorer.folder)
-            self.run.require_prepared()  # its phrases may be copied
         left_out = self.texts.write(self.run, self.mono, self.force, MOST_RESTORED if self.restore else MOST_TEXT)
         for side, dropped in left_out.items():
             if self.mono[side]:
@@ -207,9 +208,23 @@ class Improvement:
 
     def _show_plan(self) -> None:
         plan, known = self.record.plan, self._run_minutes()
-        for line in plan.lines(self.run.folder, known, self.reverse, self._reads_text):
+        like_run = f"about {format_minutes(round(known, 1))}, as {self.run.folder}" if known else "not known"
+        lines = [f"plan: up to {plan.rounds} rounds, as long as each is better" if plan.rounds > 1 else "plan: 1 round"]
+        if not self._reads_text:
+            some = f" ({plan.share:.0%} of the lines)" if plan.share < 1 else ""
+            if plan.restoring != 0:
+                restoring = like_run if plan.restoring is None else _at_most(plan.restoring)
+                lines.append(f"  restoring masked sentences, with which the others begin: {restoring}")
+            reverse = like_run if plan.reverse is None else _at_most(plan.reverse)
+            lines += [
+                f"  reverse model: {reverse}" if self.reverse is None else f"  reverse model: {self.reverse}",
+                f"  translating, forward and back{some}: about {format_minutes(round(plan.translating, 1))}",
+            ]
+        candidate = like_run if plan.candidate is None else _at_most(plan.candidate)
+        lines.append(f"  candidate: {candidate}")
+        lines.append(f"  test: {self.texts.num_lines('valid', 'src'):,} validation lines, twice")
+        for line in lines:
             message(line, self.quiet)
-        message(f"  test: {self.texts.num_lines('valid', 'src'):,} validation lines, twice", self.quiet)
         if self._reads_text:
             message(
                 "advice: with text of the same kind, a Transformer may become better than phrases, even with 10,000 "
@@ -230,7 +245,7 @@ class Improvement:
                 message(f"no time is left for round {number}", self.quiet)
                 return
             if self._reads_text:
-                parts = [self._text_part()]
+                parts = [PartConfig(tgt=str(self.texts.path("mono", "tgt").absolute()))]
             else:
                 forward = self._translate(number, place, best, is_forward=True)
                 if self.reverse is None and self._new_reverse(number, place, reverse, forward, begin):
@@ -324,50 +339,17 @@ class Improvement:
 
     def _candidate(self, number: int, place: Path, best: Path, parts: Sequence[PartConfig], begin: Path | None) -> bool:
         """Train a candidate, and whether it is better than the best translator so far."""
-        num_real, folder = self.texts.num_lines("pairs", "src"), place / "candidate"
-        minutes = self._minutes_of_candidate(number)
-        if self._scorer is None:
-            keys = {**with_synthetic(self.data, parts, num_real), **self._limit(minutes)}
-            name, trained = f"round {number}: candidate", folder
-            self._once(name, lambda: self.tools.train(self.run, keys, folder, begin, True), folder)
-        else:
-            trained = place / SCORER
-            keys = with_synthetic(self._scorer.recipe.data, parts, num_real)
-            self._scored_candidate(number, self._scorer, keys, minutes)
-        if list(read_valid(trained)) != list(read_valid(self.run.folder)):
-            raise DataError(f"{trained} has other validation data than {self.run.folder}, so they cannot be compared.")
+        num_real = self.texts.num_lines("pairs", "src")
+        keys = {**with_synthetic(self.data, parts, num_real), **self._limit(self._minutes_of_candidate(number))}
+        folder = place / "candidate"
+        self._once(f"round {number}: candidate", lambda: self.tools.train(self.run, keys, folder, begin, True), folder)
+        if list(read_valid(folder)) != list(read_valid(self.run.folder)):
+            raise DataError(f"{folder} has other validation data than {self.run.folder}, so they cannot be compared.")
         pairs = f"{num_real:,} real"
-        if self._scorer is not None and self.texts.num_lines("mono", "tgt"):
-            parts = [*parts, self._text_part()]
         for part in parts:
             path = Path(part.src or part.tgt)
             pairs += f", {fingerprint_file(path)['lines']:,} {path.parent.name}"
         return self._test(number, "translator", best, folder, pairs)
-
-    def _scored_candidate(self, number: int, scorer: Run, keys: Mapping[str, Any], minutes: float | None) -> None:
-        """Train a scorer like another one, with these keys, and combine it with the run's phrases, or with new ones.
-
-        New phrases are trained in the first round, if there is text for them, for at most half of the time.
-        """
-        place, phrases, step = self.folder / f"round-{number}", self.run.folder, "phrases with text"
-        if self.texts.num_lines("mono", "tgt"):
-            phrases = self.folder / "phrases"
-            parts = [part.model_dump(exclude_defaults=True) for part in (*self.data.parts, self._text_part())]
-            most = (minutes or self.run.recipe.training.max_minutes) / 2
-            text = {"data.parts": parts, "training.scorer": "", "training.max_minutes": round(most, 2)}
-            self._once(step, lambda: self.tools.train(self.run, text, phrases, None, True), phrases)
-            if minutes is not None and number == 1:
-                minutes = max(minutes / 2, minutes - self.record.minutes[step])
-
-        def work() -> None:
-            self.tools.train(scorer, {**keys, **self._limit(minutes)}, place / SCORER, None, True)
-            self.tools.combine(phrases, place / SCORER, place / "candidate")
-
-        self._once(f"round {number}: candidate", work, place / SCORER)
-
-    def _text_part(self) -> PartConfig:
-        """The text in the target language, as a language model reads it."""
-        return PartConfig(tgt=str(self.texts.path("mono", "tgt").absolute()))
 
     def _minutes_of_candidate(self, number: int) -> float | None:
         """Its time, with what the reverse model and, in the first round, restoring left of their own."""
@@ -443,3 +425,7 @@ class Improvement:
 def _data_keys(data: TranslationData, are_defaults_left_out: bool = False) -> dict[str, Any]:
     """The keys of a `[data]` table: all, to override those of a recipe, or those that differ from their defaults."""
     return flattened(data.model_dump(mode="json", exclude_defaults=are_defaults_left_out), "data.")
+
+
+def _at_most(minutes: float) -> str:
+    return f"at most {format_minutes(round(minutes, 1))}"

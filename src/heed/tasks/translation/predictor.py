@@ -48,7 +48,7 @@ from heed.tasks.translation.converted import write_settings
 from heed.tasks.translation.corrections import Lesson, split
 from heed.tasks.translation.data import TranslationData
 from heed.tasks.translation.distillation import BackTranslation, Distillation
-from heed.tasks.translation.improving import Combine, Improvement, Tools, Train
+from heed.tasks.translation.improving import Improvement, Tools, Train
 from heed.tasks.translation.monolingual import source_text
 from heed.tasks.translation.neighbours import open_memory, with_memory
 from heed.tasks.translation.report import analyse
@@ -220,10 +220,10 @@ class TranslationPredictor(Translating, Predictor):
 
     def improve(
         self, out: Path, mono: Mapping[str, Sequence[Path]], reverse: Path | None, load: Callable[[Path], Any],
-        train: Train, combine: Combine, max_minutes: float | None, quiet: bool = False, force: bool = False,
-        init: Path | None = None, restore: bool = False,
+        train: Train, max_minutes: float | None, quiet: bool = False, force: bool = False, init: Path | None = None,
+        restore: bool = False,
     ) -> bool:  # fmt: skip
-        tools = Tools(load, train, combine)
+        tools = Tools(load, train)
         return Improvement(self.run, out, mono, reverse, tools, quiet, force, init, restore).improve(max_minutes)
 
     def lesson(self, corrections: Sequence[tuple[str, str]]) -> Lesson:

@@ -100,7 +100,7 @@ class Texts:
         }
         dropped = {}
         for side, other in zip(SIDES, SIDES[::-1], strict=True):
-            known, flag = columns["pairs"][side], "" if learns_from_text_alone(run) else f"--mono-{other}"
+            known, flag = columns["pairs"][side], "" if run.blank_model.reads_target_text else f"--mono-{other}"
             usable, dropped[side] = usable_text(mono[side], side, pairs[:SAMPLE], known, held, self.data, force, flag)
             number = count()
             counted = (line for line, _ in zip(usable, number, strict=False))
@@ -250,11 +250,6 @@ def with_synthetic(data: TranslationData, parts: Sequence[PartConfig], num_real:
     if not data.requires_tag and tag and not data.default_tag:  # the tag of the synthetic sources is a second one
         keys["data.default_tag"] = data.tag_to_use(data.tags, None)
     return keys
-
-
-def learns_from_text_alone(run: Run) -> bool:
-    """Whether a run is of phrases without a scorer: all that can improve them is text in the target language."""
-    return run.blank_model.reads_target_text and run.scorer is None
 
 
 def plain_search(options: SearchOptions) -> SearchOptions:
