@@ -344,3 +344,16 @@ def test_new_vocabularies_for_two_sides_do_not_fit_one_embedding(tmp_path: Path)
     keys = tiny_keys(tmp_path, tokenizer__joint=False)
     with pytest.raises(UsageError, match=r'set model.tie = "target"'):
         plan_for(tmp_path, keys, init=init.folder, new_vocabulary=True)
+
+
+@pytest.mark.parametrize(("tuning_rounds", "named"), [(1, "training.max_steps has"), (0, "training.max_minutes and")])
+def test_a_time_limit_has_an_effect_on_phrases_while_their_weights_are_tuned(
+    tuning_rounds: int, named: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kept = {key: value for key, value in tiny_keys(tmp_path).items() if key.startswith(("data.", "task"))}
+    own = {"model.kind": "phrase_based", "model.tuning_rounds": tuning_rounds, "training.scorer": ""}
+    limits = {"training.max_steps": 9, "training.max_minutes": 5.0}
+    Planner(Document(), {**kept, **own, **limits}, TrainOptions(tmp_path / "new", device="cpu")).plan()
+    [line] = [each for each in capsys.readouterr().err.splitlines() if "no effect" in each]
+    assert named in line
+    assert ("max_minutes" in line) == (not tuning_rounds)

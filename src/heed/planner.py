@@ -165,10 +165,9 @@ class Planner:
 
     def _name_unused_limits(self, recipe: Recipe) -> None:
         """Warn about limits of updates and time for a model that is estimated from counts."""
-        kind = MODELS[recipe.model.kind]
-        tuned = {"training.max_minutes"} if kind.derives else set[str]()
-        unused = [key for key in LIMITS if key in self.overrides and key not in tuned]
-        if unused and kind.count_based and not recipe.training.scorer:
+        used = {"training.max_minutes"} if getattr(recipe.model, "tuning_rounds", 0) else set[str]()  # it ends tuning
+        unused = [key for key in LIMITS if key in self.overrides and key not in used]
+        if unused and MODELS[recipe.model.kind].count_based and not recipe.training.scorer:
             verb = "have" if len(unused) > 1 else "has"
             listed = " and ".join(unused)
             warn(f"{listed} {verb} no effect: {recipe.model.kind} is estimated from counts.", self.quiet)

@@ -172,7 +172,7 @@ def _section(systems: Mapping[str, Mapping[str, Score]], gain: float) -> str:
     """The section of the report that compares them."""
     names = [*next(iter(systems.values()))]
     rows = [[system, *(scores[name].numbers for name in names)] for system, scores in systems.items()]
-    head = "## Phrases and their scorer\n\nOn validation data, on which weights of phrases are tuned:"
+    head = "## Phrases and their scorer\n\nOn validation data, on which the weights of phrases are tuned:"
     sentence = _gain_sentence(gain)
     end = f"{sentence[:1].upper()}{sentence[1:]}: that decides whether it is used."
     return f"{head}\n\n{table([['', *names], *rows], right=range(1, len(names) + 1))}\n\n{end}"
