@@ -290,6 +290,11 @@ def test_a_copy_with_another_phrase_table_has_the_scorer(helped: Path, tmp_path:
     scorer, own = Run(tmp_path / "copy").scorer, Run(helped).scorer
     assert scorer is not None and own is not None
     assert all((scorer.weights()[name] == tensor).all() for name, tensor in own.weights().items())
+    [scores], [own_scores] = (
+        [line for line in call("info", run).out.splitlines() if line.startswith("scored by")]
+        for run in (tmp_path / "copy", helped)
+    )
+    assert scores == f"{own_scores}, with the phrase table it had before"
 
 
 def test_a_copy_of_a_run_that_does_not_use_its_scorer_needs_none(helped: Path, tmp_path: Path) -> None:

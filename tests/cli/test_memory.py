@@ -45,7 +45,7 @@ def test_what_looks_wrong_is_shown_with_the_reasons_and_the_rest_can_be_approved
     assert states == {1: "approved", 2: "approved", 3: "rejected", 4: "rejected", 5: "approved"}
 
 
-@pytest.mark.parametrize("suffix", [".tmx", ".tsv"])
+@pytest.mark.parametrize("suffix", [".tmx", ".tsv", ".tmx.gz", ".tsv.xz"])
 def test_exported_translations_are_read_as_they_were(memory: Path, tmp_path: Path, suffix: str) -> None:
     assert call("memory", "review", memory, "--reject", 4).code == 0
     out = tmp_path / f"out{suffix}"

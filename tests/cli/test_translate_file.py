@@ -59,10 +59,13 @@ def test_a_model_that_is_not_usable_yet_is_named(tmp_path: Path) -> None:
     assert "not usable" not in call("translate-file", run, text, "-q").err
 
 
-def test_an_archive_is_unpacked(translator: Path, expected: list[str], tmp_path: Path) -> None:
+def test_an_archive_is_unpacked_and_the_output_packed(translator: Path, expected: list[str], tmp_path: Path) -> None:
     path = tmp_path / "a.txt.gz"
     path.write_bytes(gzip.compress(f"{SOURCES[0]}\n\n  {SOURCES[1]}\n".encode()))
-    assert call("translate-file", translator, path, "-q").out == f"{expected[0]}\n\n  {expected[1]}\n"
+    translated = f"{expected[0]}\n\n  {expected[1]}\n"
+    assert call("translate-file", translator, path, "-q").out == translated
+    call("translate-file", translator, path, "--out", tmp_path / "b.txt.gz", "-q")
+    assert gzip.decompress((tmp_path / "b.txt.gz").read_bytes()).decode() == translated
 
 
 @pytest.mark.parametrize(
@@ -74,7 +77,6 @@ def test_an_archive_is_unpacked(translator: Path, expected: list[str], tmp_path:
         (["table.csv", "--src-column", "text"], 65, "no column 'text'"),
         (["table.csv", "--src-column", "0"], 2, "columns are counted from 1"),
         (["table.csv", "--out", "missing/a.csv"], 2, "name a file in an existing folder"),
-        (["table.csv", "--out", "a.csv.gz"], 2, "leave out .gz"),
         (["table.csv", "--out", "./table.csv"], 2, "is the file to translate"),
         (["table.csv", "--keep", "gu", "--decoding.diversity=1"], 2, "diversity"),
         (["table.csv", "--decoding.nothing=1"], 2, "nothing"),

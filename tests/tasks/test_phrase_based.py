@@ -450,8 +450,9 @@ def test_tags_stay_at_their_words_with_a_glossary(either: Path, tmp_path: Path) 
         assert server.post("/api/translate", body).json["text"] == "<p><b>Neuwort</b> kan</p>"
 
 
-def test_its_table_goes_out_and_in(run: Path, tmp_path: Path) -> None:
-    table, new = tmp_path / "table", tmp_path / "new"
+@pytest.mark.parametrize("name", ["table", "table.gz"])
+def test_its_table_goes_out_and_in(run: Path, tmp_path: Path, name: str) -> None:
+    table, new = tmp_path / name, tmp_path / "new"
     assert "phrase pairs" in call("export", run, "--to", "moses", "--out", table).err
     assert call("import", table, "--into", run, "--out", new).code == 0
     assert heed.load(new).translate(["ba ce", "di"]) == heed.load(run).translate(["ba ce", "di"])

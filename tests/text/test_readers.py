@@ -19,7 +19,7 @@ import pytest
 import zstandard
 
 from heed.core.errors import DataError, HeedError, MissingInputError, UsageError
-from heed.text.archives import open_bytes
+from heed.text.archives import open_bytes, open_text_output
 from heed.text.readers import CorpusFiles, fingerprint, read_lines, read_pairs, read_text
 from heed.text.readers.corpus import counted
 from heed.text.readers.records import field_names
@@ -156,6 +156,29 @@ def test_a_truncated_archive_is_refused_with_its_last_good_line(here: Path, suff
         f"x{suffix} ends unexpectedly after line {count:,}. "
         "The archive is damaged or incomplete: copy or create it again."
     )
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz", ".xz", ".zst", ".GZ"])
+def test_an_output_is_compressed_if_its_suffix_says_so(here: Path, suffix: str) -> None:
+    path = Path(f"x.txt{suffix}")
+    lines = [f"Zeile {number}: schön" for number in range(5_000)]
+    written = []
+    for _ in range(2):
+        with open_text_output(path) as file:
+            file.writelines(line + "\n" for line in lines)
+        written.append(path.read_bytes())
+    assert list(read_lines(path)) == lines
+    assert written[0] == written[1], "the same bytes, whatever the time"
+    assert (len(written[0]) < len("\n".join(lines).encode())) == bool(suffix)
+
+
+def test_an_output_that_fails_replaces_nothing(here: Path) -> None:
+    Path("x.gz").write_bytes(gzip.compress(b"old\n"))
+    with pytest.raises(KeyboardInterrupt), open_text_output("x.gz") as file:
+        file.write("new\n")
+        raise KeyboardInterrupt
+    assert [path.name for path in here.iterdir()] == ["x.gz"]
+    assert list(read_lines("x.gz")) == ["old"]
 
 
 @pytest.mark.parametrize("suffix", [".gz", ".xz", ".zst"])

@@ -21,7 +21,7 @@ from heed.cli.options import (
     search_options,
 )
 from heed.core.errors import UsageError
-from heed.core.files import atomic_write, storage_errors
+from heed.core.files import storage_errors
 from heed.core.progress import message
 
 if TYPE_CHECKING:
@@ -149,5 +149,7 @@ def _note_search(systems: Sequence[System], quiet: bool) -> None:
 
 
 def _write(path: Path, lines: Sequence[str]) -> None:
-    with storage_errors("write the translations", path=path), atomic_write(path, "w") as file:
+    from heed.text.archives import open_text_output
+
+    with storage_errors("write the translations", path=path), open_text_output(path) as file:
         file.writelines(line + "\n" for line in lines)

@@ -93,21 +93,23 @@ def export(
       heed memory export team.memory --out team.tmx
     """
     from heed.core.environment import library_versions
-    from heed.core.files import atomic_write, storage_errors
+    from heed.core.files import storage_errors
     from heed.memory.tmx import tmx_lines
+    from heed.text.archives import open_text_output, plain_name
     from heed.text.readers.tables import one_line
 
-    if out.suffix not in (".tmx", ".tsv"):
+    is_tmx = plain_name(out).endswith(".tmx")
+    if not is_tmx and not plain_name(out).endswith(".tsv"):
         raise UsageError(f"--out {out}: name a .tmx or a .tsv file.")
     require_writable(out)
     with closing(_open(memory, src_lang, tgt_lang)) as opened:
         units, languages = list(opened.units("new", "approved")), opened.languages
     lines = (
         tmx_lines(units, languages, library_versions()["heed"])
-        if out.suffix == ".tmx"
+        if is_tmx
         else (f"{one_line(unit.source)}\t{one_line(unit.target)}" for unit in units)
     )
-    with storage_errors("write the translations", path=out), atomic_write(out, "w") as file:
+    with storage_errors("write the translations", path=out), open_text_output(out) as file:
         file.writelines(f"{line}\n" for line in lines)
     message(f"{out}: {len(units):,} translations", quiet)
 

@@ -24,7 +24,7 @@ from heed.cli.options import (
 )  # fmt: skip
 from heed.cli.translate import load_translator, merge_keys, split_words
 from heed.core.errors import UsageError
-from heed.core.files import atomic_write, storage_errors
+from heed.core.files import storage_errors
 from heed.core.progress import Progress, message
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def translate_file(
     from heed.documents.formats import format_of, translate_file
     from heed.documents.text_translator import TextTranslator
     from heed.documents.translation import Step, TranslateOptions
-    from heed.text.archives import COMPRESSIONS, open_bytes, plain_name
+    from heed.text.archives import open_bytes, open_output, plain_name
     from heed.text.readers import parse_column
     from heed.text.readers.columns import Sides
 
@@ -93,8 +93,6 @@ def translate_file(
     require_writable(out)
     if out is not None and out.resolve() == file.resolve():
         raise UsageError(f"--out {out} is the file to translate: name another one.")
-    if out is not None and out.suffix.lower() in COMPRESSIONS:
-        raise UsageError(f"--out {out}: the output is not compressed; leave out {out.suffix}.")
     name = plain_name(file)
     if format_of(name).is_packed and out is None and sys.stdout.isatty():
         raise UsageError(f"{file} is not text: name the translated file with --out.")
@@ -122,7 +120,7 @@ def translate_file(
     if out is None:
         sys.stdout.buffer.write(translated)
         return
-    with storage_errors("write the translation", path=out), atomic_write(out) as written:
+    with storage_errors("write the translation", path=out), open_output(out) as written:
         written.write(translated)
 
 

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from heed.core.errors import UsageError
-from heed.core.files import atomic_write, storage_errors
+from heed.core.files import storage_errors
 from heed.run import Run, with_other_weights
 from heed.statistical.phrases.moses import WordForms, read_table, table_lines
+from heed.text.archives import open_text_output
 from heed.text.readers import read_text
 
 
@@ -20,7 +21,7 @@ def export_moses(run: Run, path: Path) -> int:
     """
     model = _model_of(run)
     num_pairs = 0
-    with storage_errors("write the phrase table", path=path), atomic_write(path, "w") as file:
+    with storage_errors("write the phrase table", path=path), open_text_output(path) as file:
         for line in table_lines(model.translator.table, _forms(run, model)):
             file.write(line + "\n")
             num_pairs += 1

@@ -13,12 +13,12 @@ import torch
 from numpy.typing import NDArray
 
 from heed.core.errors import DataError, UsageError
-from heed.core.files import atomic_write, storage_errors
+from heed.core.files import storage_errors
 from heed.export.imported_run import write_run
 from heed.models.word_vectors import SkipGramConfig
 from heed.recipe import recipe_type, task_of
 from heed.run import Run
-from heed.text.archives import open_bytes
+from heed.text.archives import open_bytes, open_text_output
 from heed.text.readers import read_text
 from heed.text.tokenizers import TokenizerConfig
 from heed.text.tokenizers.symbols import Word
@@ -34,7 +34,7 @@ def export_word2vec(run: Run, path: Path) -> int:
     if not hasattr(run.blank_model, "windows"):
         raise UsageError(f"{run.folder} has no word vectors: it is a {run.recipe.task} run.")
     hood = run.predictor
-    with storage_errors("write the vectors", path=path), atomic_write(path, "w") as file:
+    with storage_errors("write the vectors", path=path), open_text_output(path) as file:
         file.write(f"{len(hood.words)} {hood.vectors.shape[1]}\n")
         for word, vector in zip(hood.words, hood.vectors.tolist(), strict=True):
             file.write(f"{word} {' '.join(format(value, '.9g') for value in vector)}\n")

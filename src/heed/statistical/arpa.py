@@ -26,11 +26,11 @@ from typing import IO, NamedTuple, NoReturn
 import numpy as np
 
 from heed.core.errors import DataError
-from heed.core.files import atomic_write, storage_errors
+from heed.core.files import storage_errors
 from heed.statistical.backoff import BackoffModel
 from heed.statistical.byte_columns import Column, Texts, joined
 from heed.statistical.predictor import Bools, Floats, Ints
-from heed.text.archives import MAX_LINE_BYTES, open_bytes, shown_name
+from heed.text.archives import MAX_LINE_BYTES, open_bytes, open_output, shown_name
 from heed.text.vocabulary import SPECIAL_PIECES, Vocabulary
 
 _NEVER = "-99"
@@ -52,7 +52,7 @@ def write_arpa(path: str | Path, model: BackoffModel, pieces: Sequence[str]) -> 
             f"the piece {odd[0]!r} contains white space, which separates words in an ARPA file. Only a model of words "
             "(or of pieces without white space) can be written."
         )
-    with storage_errors("write the ARPA file", path=Path(path)), atomic_write(path) as file:
+    with storage_errors("write the ARPA file", path=Path(path)), open_output(path) as file:
         _write(file, model, pieces)
 
 

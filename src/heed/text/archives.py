@@ -1,4 +1,4 @@
-"""Plain and compressed files (.gz, .xz, .zst): opening, and errors that give the reason why one cannot be read."""
+"""Plain and compressed files (.gz, .xz, .zst): reading, writing, and errors that say why one cannot be read."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ import re
 import sys
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import IO, Any, BinaryIO, TextIO, cast
 
 from heed.core.errors import DataError, MissingInputError
-from heed.core.files import format_bytes
+from heed.core.files import atomic_write, format_bytes
 
 if sys.version_info >= (3, 14):
     from compression.zstd import ZstdError
 else:
-    from zstandard import ZstdDecompressor, ZstdError
+    from zstandard import ZstdCompressor, ZstdDecompressor, ZstdError
 
 _MAGIC = {".gz": rb"\x1f\x8b", ".xz": rb"\xfd7zXZ\x00", ".zst": rb"\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18"}
 """The first bytes of an archive, as regular expressions; Zstandard may start with a skippable frame."""
@@ -54,6 +54,25 @@ def open_bytes(path: str | Path) -> Iterator[BinaryIO]:
             yield _unpacked(file, Path(path))
         except _DAMAGED as error:
             raise DataError(_damage(path, error)) from error
+
+
+@contextmanager
+def open_output(path: str | Path) -> Iterator[IO[bytes]]:
+    """A new file for bytes, compressed if its suffix says so, which replaces `path` when the with-block ends.
+
+    The same bytes are always compressed in the same way. Raises what `atomic_write` raises.
+    """
+    with atomic_write(path) as file, _packed(file, Path(path).suffix.lower()) as packed:
+        yield packed
+
+
+@contextmanager
+def open_text_output(path: str | Path) -> Iterator[TextIO]:
+    """The same for text, which is written as UTF-8 with line feeds."""
+    with open_output(path) as file:
+        text = io.TextIOWrapper(cast(BinaryIO, file), "utf-8", newline="\n")
+        yield text
+        text.detach()  # writes the rest
 
 
 def raw_lines(path: str | Path, offset: int = 0, num_before: int = 0) -> Iterator[bytes]:
@@ -142,6 +161,15 @@ def _unpacked(file: BinaryIO, path: Path) -> BinaryIO:
     return _unpack_zstandard(file) if suffix == ".zst" else file
 
 
+def _packed(file: IO[bytes], suffix: str) -> AbstractContextManager[IO[bytes]]:
+    """A writer into a file that stays open, which compresses by suffix."""
+    if suffix == ".gz":
+        return gzip.GzipFile("", "wb", fileobj=file, mtime=0)  # type: ignore[return-value]
+    if suffix == ".xz":
+        return lzma.LZMAFile(file, "wb")
+    return _pack_zstandard(file) if suffix == ".zst" else nullcontext(file)
+
+
 class _XzStream(io.RawIOBase):
     """The streams of an `.xz` file, one after another; the standard library's own reader limits no memory."""
 
@@ -183,7 +211,15 @@ if sys.version_info >= (3, 14):
 
         return cast(BinaryIO, ZstdFile(file))
 
+    def _pack_zstandard(file: IO[bytes]) -> AbstractContextManager[IO[bytes]]:
+        from compression.zstd import ZstdFile
+
+        return cast(Any, ZstdFile(file, "wb"))
+
 else:
+
+    def _pack_zstandard(file: IO[bytes]) -> AbstractContextManager[IO[bytes]]:
+        return ZstdCompressor().stream_writer(file, closefd=False)
 
     def _unpack_zstandard(file: BinaryIO) -> BinaryIO:
         return io.BufferedReader(_ZstandardStream(file))
