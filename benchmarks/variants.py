@@ -17,6 +17,7 @@ data after each validation.
 - `activation-dropout`: a tenth of the features inside the feed-forward layers are zero.
 - `factorised`: embeddings of half the size, and a matrix from them to the size of the model (Lan et al. 2020, ALBERT);
   the output layer has the target's embeddings and a matrix of its own.
+- `qk-norm`: queries and keys of length one, and a learned scale in place of 1/√K (Henry et al. 2020).
 - `no-bias`: linear layers and layer normalisation without biases (Chowdhery et al. 2022, PaLM).
 - `araabi-monz`: what Araabi & Monz (2020) recommend for 5,000 pairs, but for the width of the model: five layers each,
   four times as many features in the feed-forward layers, dropout 0.3, label smoothing 0.6, and `layer-drop`,
@@ -41,11 +42,14 @@ from torch import Tensor, nn
 import heed
 from heed.core.errors import UsageError
 from heed.models.transformer import LAYER_NORM_EPSILON, Residual, Transformer, TransformerConfig
+from heed.nn.attention.attention import BEGINNING
+from heed.nn.attention.multi_head import MultiHeadAttention
 from heed.nn.contract import Smoothing, Vocabularies
 from heed.nn.device import set_threads
 from heed.nn.dropout_keys import DropoutKeys, dropout
 from heed.nn.embeddings import TokenEmbedding, embedding_weight
 from heed.nn.heads import LinearHead
+from heed.nn.states import KeysValues, RowPositions
 from heed.training.metrics_log import read_metrics
 
 KIND = "transformer_variant"
@@ -62,6 +66,7 @@ VARIANTS: dict[str, dict[str, object]] = {
     "source-word-dropout": {"model.source_word_dropout": 0.1},
     "factorised": {"model.embedding_size": 64},
     "no-bias": {"model.bias": False},
+    "qk-norm": {"model.qk_norm": True},
     "araabi-monz": {
         "model.num_encoder_layers": 5, "model.num_decoder_layers": 5, "model.d_ff": 512, "model.dropout": 0.3,
         "training.label_smoothing": 0.6, "model.layer_drop": 0.3, "model.word_dropout": 0.1,
@@ -92,6 +97,8 @@ class VariantConfig(TransformerConfig):
     """Features of a factorised embedding."""
     bias: bool = True
     """Biases in linear layers and layer normalisation."""
+    qk_norm: bool = False
+    """Queries and keys of length one."""
 
 
 class KeyedFeedForward(nn.Module):
@@ -117,6 +124,24 @@ class KeyedFeedForward(nn.Module):
         inner = dropout(inner, self.probability, self.keys, 97, self.offset)
         out: Tensor = self.contract(inner)
         return out
+
+
+class QKNormAttention(MultiHeadAttention):
+    """Attention by the angle between queries and keys: softmax(g cos(q, k)) v."""
+
+    def __init__(self, d_model: int, num_heads: int, dropout: float) -> None:
+        super().__init__(d_model, num_heads, dropout)
+        self.scale = nn.Parameter(torch.tensor(8.0))  # about log2(L² - L) for L = 16 tokens, as in the paper
+
+    def queries(self, x: Tensor, positions: RowPositions) -> Tensor:
+        """Queries of length g √K, which the product divides by √K."""
+        heads = super().queries(x, positions).unflatten(-1, (self.num_heads, -1))
+        return (F.normalize(heads, dim=-1) * self.scale * self.key_size**0.5).flatten(-2)
+
+    def project(self, memory: Tensor, positions: RowPositions = BEGINNING) -> KeysValues:
+        """Keys of length one, and values."""
+        keys, values = super().project(memory, positions)
+        return F.normalize(keys, dim=-1), values
 
 
 class VariantResidual(Residual):
@@ -213,6 +238,8 @@ class VariantTransformer(Transformer):
             for name, child in list(block.named_children()):
                 if isinstance(child, Residual):
                     setattr(block, name, VariantResidual(config, layer_drop))
+                if config.qk_norm and isinstance(child, MultiHeadAttention):
+                    setattr(block, name, QKNormAttention(config.d_model, config.num_heads, config.attention_dropout))
             if config.gated or config.activation_dropout:
                 block.feed_forward = KeyedFeedForward(config)
         for block in self.blocks:
