@@ -72,8 +72,8 @@ def test_a_written_recipe_contains_reasons_and_reads_back_equal(tmp_path: Path, 
         ({"task": "translation", "model.kind": "tranformer"}, "Did you mean 'transformer'?"),
         (
             {"task": "translation", "tokenizer.kind": "unigramm"},
-            "expected one of 'bpe', 'truecased-bpe', 'unigram', 'sentencepiece', 'wordpiece', 'word', 'open-word', "
-            "'character', 'byte', 'char-bigram', got 'unigramm'. "
+            "expected one of 'bpe', 'unigram', 'sentencepiece', 'wordpiece', 'word', 'open-word', 'character', 'byte', "
+            "'char-bigram', got 'unigramm'. "
             "Did you mean 'unigram'?",
         ),
         ({"task": "translation", "training.lr": "fast", "training.patience": -1}, "--training.lr: expected a number"),

@@ -434,7 +434,7 @@ def test_more_dropout_means_more_pieces() -> None:
     assert all(few < many for few, many in pairwise(counts))
 
 
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ("bpe", "truecased-bpe")])
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "bpe"])
 def test_kinds_without_merges_ignore_dropout(kind: str) -> None:
     tokenizer = tokenizer_of(kind)
     [ids] = tokenizer.encode([LINES[0]])

@@ -25,10 +25,7 @@ def train(
     out: Annotated[Path, typer.Option(help="The file to write.")],
     kind: Annotated[
         str,
-        typer.Option(
-            help="bpe, truecased-bpe, unigram, sentencepiece, wordpiece, word, open-word, character, byte or "
-            "char-bigram."
-        ),
+        typer.Option(help="bpe, unigram, sentencepiece, wordpiece, word, open-word, character, byte or char-bigram."),
     ] = "bpe",
     vocab_size: Annotated[int, typer.Option(help="Maximum number of pieces.")] = 8000,
     shortlist: Annotated[int, typer.Option(help="char-bigram: number of words kept whole.")] = 0,

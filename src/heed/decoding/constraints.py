@@ -41,8 +41,6 @@ class _TokenizedTerm:
         self.text = term
         self.bytes = term.encode()
         self.next_at: dict[int, int] = {}
-        with_space = tokenizer.begins_as_inside and tokenizer.restored(f" {term}") == term
-        self._at_beginning = -1 if with_space else 0
         self._ends = self._add(term, tokenizer)
         if not self._ends:
             raise DataError(
@@ -56,7 +54,7 @@ class _TokenizedTerm:
 
     def _add(self, text: str, tokenizer: Tokenizer) -> list[int]:
         """Record the tokens of a text, the term or a space and the term; returns where each ends, [] if impossible."""
-        [ids] = tokenizer.encode_inside([text])
+        [ids] = tokenizer.encode([text])
         if not ids or tokenizer.vocabulary.unk_id in ids:
             return []
         pieces = tokenizer.bytes_of(ids)
@@ -79,12 +77,9 @@ class _TokenizedTerm:
             written = text[start:].encode() + state.rest
             if self.bytes.startswith(written) and is_boundary(text[start - 1 : start] if start else "", text[start]):
                 return len(written)
-        rest = state.rest if state.last else state.rest.removeprefix(b" ")
-        if rest:
-            return len(rest) if self.bytes.startswith(rest) else -1
-        if state.last == "":
-            return 0 if state.rest else self._at_beginning
-        if state.last == " " or state.last.isspace() or is_unseparated(self.text[0]):
+        if state.rest:
+            return len(state.rest) if self.bytes.startswith(state.rest) else -1
+        if state.last in ("", " ") or state.last.isspace() or is_unseparated(self.text[0]):
             return 0
         return -1
 
@@ -95,8 +90,7 @@ class RequiredTerms:
     def __init__(self, terms: Sequence[str], tokenizer: Tokenizer, token_bytes: Sequence[bytes]) -> None:
         """`token_bytes`: what each token adds to a text. Raises DataError for a term that cannot be written."""
         self.texts = tuple(terms)
-        restored = tokenizer.restored if tokenizer.begins_as_inside else None
-        self._phrases = Phrases(terms, token_bytes, restored=restored)
+        self._phrases = Phrases(terms, token_bytes)
         self._tokenizer = tokenizer
         self._token_bytes = token_bytes
         self._terms = [_TokenizedTerm(term, tokenizer) for term in terms]
@@ -152,7 +146,7 @@ class RequiredTerms:
 
     def _first_token(self, rest: bytes) -> int:
         try:
-            return self._tokenizer.encode_inside([rest.decode()])[0][0]
+            return self._tokenizer.encode([rest.decode()])[0][0]
         except UnicodeDecodeError:  # inside a character: then there is a token for each byte
             return list(self._token_bytes).index(rest[:1])
 

@@ -158,8 +158,7 @@ class SearchFactory:
     def _banned(self, phrases: tuple[str, ...]) -> BannedPhrases:
         """The phrases, normalised like outputs; those that become empty are left out."""
         normalised = (self.normaliser.apply(phrase).strip() for phrase in phrases)
-        restored = self.tokenizer.restored if self.tokenizer.begins_as_inside else None
-        return BannedPhrases([phrase for phrase in normalised if phrase], self.detokenizer.token_bytes, restored)
+        return BannedPhrases([phrase for phrase in normalised if phrase], self.detokenizer.token_bytes)
 
     def _terms(self, terms: tuple[str, ...]) -> RequiredTerms:
         """Raises DataError for a term that cannot be written."""

@@ -109,12 +109,10 @@ class BannedPhrases:
     capitals only as written.
     """
 
-    def __init__(
-        self, phrases: Sequence[str], token_bytes: Sequence[bytes], restored: Callable[[str], str] | None = None
-    ) -> None:
-        """`token_bytes`: what each token adds to a text. `restored`: as in `Phrases`."""
+    def __init__(self, phrases: Sequence[str], token_bytes: Sequence[bytes]) -> None:
+        """`token_bytes`: what each token adds to a text."""
         self._num_tokens = len(token_bytes)
-        self._phrases = Phrases(phrases, token_bytes, any_case=True, restored=restored)
+        self._phrases = Phrases(phrases, token_bytes, any_case=True)
         self._forbidden: dict[tuple[int, bool], Tensor] = {}
         self._without_phrase: dict[tuple[str, bool], Tensor] = {}
         self._by_first: dict[str, list[int]] = {}  # tokens by the first whole character they add, if any

@@ -183,20 +183,12 @@ class Phrases:
     ended, and *pending* while nothing follows it yet.
     """
 
-    def __init__(
-        self,
-        phrases: Sequence[str],
-        token_bytes: Sequence[bytes],
-        any_case: bool = False,
-        restored: Callable[[str], str] | None = None,
-    ) -> None:
+    def __init__(self, phrases: Sequence[str], token_bytes: Sequence[bytes], any_case: bool = False) -> None:
         """`token_bytes`: what each token adds to a text. `any_case`: a phrase in lower case matches any case.
 
-        `restored`: that of a tokenizer that writes the beginning of a line as inside (`Tokenizer.begins_as_inside`).
         Phrases must not be empty.
         """
         self._token_bytes = token_bytes
-        self._restored = restored
         numbered = [(number, phrase, any_case and phrase == lowered(phrase)) for number, phrase in enumerate(phrases)]
         self._exact = _Index((number, phrase) for number, phrase, is_folded in numbered if not is_folded)
         self._folded = _Index((number, phrase) for number, phrase, is_folded in numbered if is_folded)
@@ -227,12 +219,7 @@ class Phrases:
 
     def peek(self, state: State, token: int) -> tuple[State, frozenset[int]]:
         """As `step` for a state itself, without caching."""
-        data = state.rest + self._token_bytes[token]
-        new, rest = _decoded(data)
-        if self._restored and not state.last:
-            if new in ("", " "):  # too little to be restored
-                return State(rest=data), frozenset()
-            new = self._restored(new)
+        new, rest = _decoded(state.rest + self._token_bytes[token])
         text, begin = state.text + new, len(state.text)
         first = "" if state.text else state.before  # the character before `text`
         opens = [is_boundary(text[i - 1] if i else first, char) for i, char in enumerate(text)]

@@ -11,14 +11,12 @@ from heed.report.markdown import code
 from heed.run import RESTORING, Run
 
 _TOKENIZERS = {
-    "bpe": "byte-pair encoding", "truecased-bpe": "byte-pair encoding of truecased text",
-    "unigram": "a unigram tokenizer", "sentencepiece": "SentencePiece",
+    "bpe": "byte-pair encoding", "unigram": "a unigram tokenizer", "sentencepiece": "SentencePiece",
     "wordpiece": "WordPiece", "word": "words", "open-word": "words and the bytes of rare ones",
     "character": "characters", "byte": "bytes", "char-bigram": "pairs of characters",
 }  # fmt: skip
 _TOKENIZER_PAPERS = {
     "bpe": "byte-pair encoding (Sennrich et al. 2016)",
-    "truecased-bpe": "byte-pair encoding (Sennrich et al. 2016) of truecased text (Lita et al. 2003)",
     "unigram": "unigram subwords (Kudo 2018)",
     "sentencepiece": "SentencePiece (Kudo & Richardson 2018)",
     "wordpiece": "WordPiece (Schuster & Nakajima 2012)",

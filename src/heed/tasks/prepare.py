@@ -149,9 +149,7 @@ def train_tokenizers(
     in memory. Subwords of a large corpus are learned from a sample (`MAX_SUBWORD_ROWS`); words and characters are
     counted in the whole corpus.
     """
-    samples = (
-        config.kind in ("bpe", "truecased-bpe", "unigram", "sentencepiece", "wordpiece") and num_rows > MAX_SUBWORD_ROWS
-    )
+    samples = config.kind in ("bpe", "unigram", "sentencepiece", "wordpiece") and num_rows > MAX_SUBWORD_ROWS
     if samples:
         sample = f"a sample of {MAX_SUBWORD_ROWS:,} of the {num_rows:,} rows, which is enough"
         message(f"the tokenizer learns its subwords from {sample}", quiet)

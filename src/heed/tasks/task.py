@@ -32,7 +32,7 @@ from heed.tasks.defaults import Choices, Chosen, CorpusStats, Machine, shorter_w
 from heed.tasks.predictor import ALONE, Combination, Predictor
 from heed.tasks.prepare import Corpus, open_tokens
 from heed.text.doctor.findings import Diagnosis
-from heed.text.tokenizers import TOKENIZERS, Tokenizer
+from heed.text.tokenizers import Tokenizer
 
 
 @dataclass(frozen=True)
@@ -308,10 +308,3 @@ def refuse_settings_of_translation(recipe: Any) -> None:
         raise ValueError('training.r_drop requires task = "translation": set it to 0')
     if recipe.tokenizer.dropout:
         raise ValueError('tokenizer.dropout requires task = "translation" and tokenizer.kind = "bpe": set it to 0')
-    refuse_truecasing(recipe)
-
-
-def refuse_truecasing(recipe: Any) -> None:
-    """Raise ValueError for a tokenizer that changes the first word of a line, which need not begin a sentence."""
-    if TOKENIZERS[recipe.tokenizer.kind].begins_as_inside:
-        raise ValueError(f'tokenizer.kind = "{recipe.tokenizer.kind}" requires task = "translation"')

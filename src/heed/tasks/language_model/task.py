@@ -31,7 +31,7 @@ from heed.tasks.language_model.defaults import choose_language_model
 from heed.tasks.language_model.predictor import LanguageModelPredictor
 from heed.tasks.language_model.prepare import SIDES, prepare_language_model
 from heed.tasks.predictor import ALONE, Combination
-from heed.tasks.task import Examination, Loader, Validation, refuse_truecasing
+from heed.tasks.task import Examination, Loader, Validation
 from heed.text.doctor.files import diagnose_text_files
 from heed.text.doctor.findings import Diagnosis
 from heed.text.readers import read_text
@@ -70,7 +70,6 @@ class LanguageModelTask(GenerationTask):
             raise ValueError('data.line_end = "newline" needs a tokenizer that keeps line breaks: bpe, byte, character')
         if is_new and recipe.tokenizer.dropout:
             raise ValueError('tokenizer.dropout requires task = "translation" and tokenizer.kind = "bpe": set it to 0')
-        refuse_truecasing(recipe)
         if recipe.training.r_drop:
             raise ValueError('training.r_drop requires task = "translation": set it to 0')
         is_counted, is_stream = MODELS[recipe.model.kind].count_based, recipe.data.text_as == "stream"

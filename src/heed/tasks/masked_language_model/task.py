@@ -32,7 +32,7 @@ from heed.tasks.masked_language_model.defaults import choose_masked_language_mod
 from heed.tasks.masked_language_model.predictor import MaskedLanguageModelPredictor
 from heed.tasks.masked_language_model.prepare import MASK, SIDES, cut, most_tokens, prepare_text, require_text
 from heed.tasks.predictor import ALONE, Combination
-from heed.tasks.task import Examination, Loader, Loss, Sample, Task, Validation, refuse_truecasing
+from heed.tasks.task import Examination, Loader, Loss, Sample, Task, Validation
 from heed.text.doctor.files import diagnose_text_files
 from heed.text.doctor.findings import Diagnosis
 from heed.text.tokenizers import Tokenizer
@@ -68,7 +68,6 @@ class MaskedLanguageModelTask(Task):
     def check(cls, recipe: Any, is_new: bool) -> None:
         if recipe.tokenizer.dropout:
             raise ValueError('tokenizer.dropout requires task = "translation" and tokenizer.kind = "bpe": set it to 0')
-        refuse_truecasing(recipe)
         if recipe.training.r_drop:
             raise ValueError('training.r_drop requires task = "translation": set it to 0')
         model = recipe.model

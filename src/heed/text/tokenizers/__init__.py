@@ -8,7 +8,6 @@
 |-----------------|----------------------------------------------------------------|
 | byte_level.py   | byte, and the base of the lossless kinds                       |
 | hugging_face.py | bpe, unigram                                                   |
-| truecased.py    | truecased-bpe: first words as inside a sentence, for translators |
 | wordpiece.py    | wordpiece, BERT's                                              |
 | dropout.py      | reproducible BPE-dropout                                       |
 | open_word.py    | open-word: words, and bytes for unknown ones                   |
@@ -34,7 +33,6 @@ from heed.text.tokenizers.open_word import OpenWord
 from heed.text.tokenizers.sentence_piece import SentencePiece
 from heed.text.tokenizers.symbols import Character, CharBigram, Word
 from heed.text.tokenizers.tokenizer import Tokenizer, TokenizerOptions
-from heed.text.tokenizers.truecased import TruecasedBpe
 from heed.text.tokenizers.wordpiece import WordPiece
 from heed.text.vocabulary import Vocabulary
 
@@ -46,7 +44,6 @@ __all__ = [
 
 TOKENIZERS: dict[str, type[Tokenizer]] = {
     "bpe": Bpe,
-    "truecased-bpe": TruecasedBpe,
     "unigram": Unigram,
     "sentencepiece": SentencePiece,
     "wordpiece": WordPiece,
@@ -62,8 +59,8 @@ class TokenizerConfig(TokenizerOptions):
     """The tokenizer of a model."""
 
     kind: Annotated[str, KeyOf(TOKENIZERS)] = "bpe"
-    """Kind of tokenizer. bpe, truecased-bpe, unigram, open-word and byte restore any text exactly, the others only text
-    in their vocabulary, and wordpiece with spaces around punctuation."""
+    """Kind of tokenizer. bpe, unigram, open-word and byte restore any text exactly, the others only text in their
+    vocabulary, and wordpiece with spaces around punctuation."""
 
 
 def train_tokenizer(config: TokenizerConfig, lines: Iterable[str], tags: Sequence[str] = ()) -> Tokenizer:

@@ -17,8 +17,8 @@ class TokenizerOptions(Config):
     """The options of training a tokenizer, for all kinds; `TokenizerConfig` checks the kind."""
 
     kind: str = "bpe"
-    """Kind of tokenizer. bpe, truecased-bpe, unigram, open-word and byte restore any text exactly, the others only text
-    in their vocabulary, and wordpiece with spaces around punctuation."""
+    """Kind of tokenizer. bpe, unigram, open-word and byte restore any text exactly, the others only text in their
+    vocabulary, and wordpiece with spaces around punctuation."""
     vocab_size: int = Field(default=8000, ge=len(SPECIAL_PIECES) + 1)
     """Maximum number of pieces, including the four special ones; a small text gives fewer."""
     joint: bool = True
@@ -50,8 +50,6 @@ class Tokenizer(ABC):
     """Whether decoding restores text without unknown pieces, words being separated by single spaces."""
     uncased: bool = False
     """Whether it reads text in lower case."""
-    begins_as_inside: ClassVar[bool] = False
-    """Whether the tokens of a line's first word are those of the word inside a sentence: for whole lines only."""
     max_token_characters: ClassVar[int | None] = None
     """Maximum number of characters of a piece of a word; None without a maximum."""
 
@@ -87,10 +85,6 @@ class Tokenizer(ABC):
     def encode(self, lines: Sequence[str]) -> list[list[int]]:
         """The ids of each line. Raises DataError for a lone surrogate, which is not text."""
 
-    def encode_inside(self, texts: Sequence[str]) -> list[list[int]]:
-        """The ids of texts inside a line, which do not begin it."""
-        return self.encode(texts)
-
     def decode(self, sequences: Sequence[Sequence[int]]) -> list[str]:
         """The text of each sequence, for any ids.
 
@@ -98,11 +92,7 @@ class Tokenizer(ABC):
         """
         table, end = self._bytes, self.between.encode()
         joined = [b"".join([table.get(id, b"") for id in ids]) for ids in sequences]
-        return [self.restored(text.removesuffix(end).decode("utf-8", "replace")) for text in joined]
-
-    def restored(self, text: str) -> str:
-        """The line whose tokens have this text; only its first two characters may differ."""
-        return text
+        return [text.removesuffix(end).decode("utf-8", "replace") for text in joined]
 
     @abstractmethod
     def pieces(self, ids: Sequence[int]) -> list[str]:
@@ -111,7 +101,7 @@ class Tokenizer(ABC):
     def bytes_of(self, ids: Sequence[int]) -> list[bytes]:
         """The text that each id adds to the decoded text, as UTF-8; empty for an id that is skipped.
 
-        Concatenated they are the text, possibly after a space or followed by one (see `restored`).
+        Concatenated they are the text, possibly after a space or followed by one.
         """
         return [self._bytes.get(id, b"") for id in ids]
 
