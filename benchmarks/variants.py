@@ -238,7 +238,7 @@ class VariantTransformer(Transformer):
             for name, child in list(block.named_children()):
                 if isinstance(child, Residual):
                     setattr(block, name, VariantResidual(config, layer_drop))
-                if config.qk_norm and isinstance(child, MultiHeadAttention):
+                if config.qk_norm and type(child) is MultiHeadAttention:
                     setattr(block, name, QKNormAttention(config.d_model, config.num_heads, config.attention_dropout))
             if config.gated or config.activation_dropout:
                 block.feed_forward = KeyedFeedForward(config)

@@ -277,7 +277,7 @@ OPENERS = {
     "heed.export.formats": {
         "atomic_write": "findings and a card in another program's folder", "open": "a file for another program",
     },
-    "heed.export.programs": {"read_text": "another program's folder"},
+    "heed.export.programs": {"read_text": "another program's folder", "open": "a plain copy for another program"},
     "heed.export.gpt2": {
         "read_text": "another program's folder", "load_file": "the same", "save_file": "the same",
         "write_text": "the same", "write_bytes": "the same",

@@ -294,7 +294,7 @@ def test_a_copy_with_another_phrase_table_has_the_scorer(helped: Path, tmp_path:
         [line for line in call("info", run).out.splitlines() if line.startswith("scored by")]
         for run in (tmp_path / "copy", helped)
     )
-    assert scores == f"{own_scores}, with the phrase table it had before"
+    assert scores == f"{own_scores}, both with the phrase table before `heed import --into`"
 
 
 def test_a_copy_of_a_run_that_does_not_use_its_scorer_needs_none(helped: Path, tmp_path: Path) -> None:

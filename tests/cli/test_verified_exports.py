@@ -23,7 +23,7 @@ from heed.core.errors import UsageError
 from heed.data.validation import VALID
 from heed.decoding.scoring import score_rows
 from heed.export import argos, formats, marian, onnx, verification
-from heed.export.programs import OnnxRuntime, mean_search
+from heed.export.programs import Kenlm, OnnxRuntime, mean_search
 from heed.run import Run
 
 pytest.importorskip("sentencepiece", reason="the package sentencepiece is not installed")
@@ -244,12 +244,25 @@ def test_validation_data_that_was_changed_is_refused(trained: Path, tmp_path: Pa
     assert not (tmp_path / "out").exists()
 
 
-def test_n_grams_are_compared_with_kenlm(bigram: Path, tmp_path: Path) -> None:
-    result = call("export", bigram, "--to", "arpa", "--out", tmp_path / "bigram.arpa")
+@pytest.mark.parametrize("name", ["bigram.arpa", "bigram.arpa.zst"])
+def test_n_grams_are_compared_with_kenlm(bigram: Path, tmp_path: Path, name: str) -> None:
+    result = call("export", bigram, "--to", "arpa", "--out", tmp_path / name)
     assert result.code == 0, result.err
-    findings = findings_of(tmp_path / "bigram.arpa.verification.json")
+    findings = findings_of(tmp_path / f"{name}.verification.json")
     pytest.importorskip("kenlm", reason="the package kenlm is not installed: pip install kenlm")
     assert findings["verified"] and findings["largest_difference"] < 1e-4
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".xz", ".zst"])
+def test_kenlm_reads_a_plain_copy_of_a_compressed_file(
+    bigram: Path, tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("plain.arpa", f"packed.arpa{suffix}"):
+        assert call("export", bigram, "--to", "arpa", "--out", tmp_path / name).code == 0
+    monkeypatch.setitem(sys.modules, "kenlm", SimpleNamespace(Model=lambda path: Path(path).read_bytes()))
+    read = Kenlm(tmp_path / f"packed.arpa{suffix}", Run(bigram))._model
+    assert read == (tmp_path / "plain.arpa").read_bytes()
+    assert len((tmp_path / f"packed.arpa{suffix}").read_bytes()) < len(read)
 
 
 def test_a_language_model_is_compared_with_transformers(speaker: Path, tmp_path: Path) -> None:

@@ -81,7 +81,7 @@ def import_(
 
 def export(
     memory: Memory,
-    out: Annotated[Path, typer.Option(help="The file to write: .tmx or .tsv.")],
+    out: Annotated[Path, typer.Option(help="The file to write: .tmx or .tsv (also .gz, .xz, .zst).")],
     src_lang: OtherSrcLang = "",
     tgt_lang: OtherTgtLang = "",
     quiet: Quiet = False,
@@ -98,15 +98,15 @@ def export(
     from heed.text.archives import open_text_output, plain_name
     from heed.text.readers.tables import one_line
 
-    is_tmx = plain_name(out).endswith(".tmx")
-    if not is_tmx and not plain_name(out).endswith(".tsv"):
+    kind = Path(plain_name(out)).suffix
+    if kind not in (".tmx", ".tsv"):
         raise UsageError(f"--out {out}: name a .tmx or a .tsv file.")
     require_writable(out)
     with closing(_open(memory, src_lang, tgt_lang)) as opened:
         units, languages = list(opened.units("new", "approved")), opened.languages
     lines = (
         tmx_lines(units, languages, library_versions()["heed"])
-        if is_tmx
+        if kind == ".tmx"
         else (f"{one_line(unit.source)}\t{one_line(unit.target)}" for unit in units)
     )
     with storage_errors("write the translations", path=out), open_text_output(out) as file:

@@ -45,12 +45,11 @@ def verdict_of(folder: Path) -> Verdict | None:
     return verdict if not scorer.is_dir() or verdict.weights == digest_of(scorer) else None
 
 
-def gain_sentence(folder: Path) -> str:
-    """What a run gains by its scorer, by the verdict: `BLEU 31.50 on validation, 29.54 by phrases alone`."""
-    if (verdict := verdict_of(folder)) is None:
-        return "not compared with phrases alone yet"
-    other_table = ", with the phrase table it had before" * ("table" in read_header(folder / WEIGHTS).metadata)
-    return f"BLEU {verdict.both:.2f} on validation, {verdict.phrases:.2f} by phrases alone{other_table}"
+def scores_sentence(folder: Path, verdict: Verdict) -> str:
+    """The scores of a verdict: `BLEU 31.50 on validation, 29.54 by phrases alone`."""
+    has_other_table = "table" in read_header(folder / WEIGHTS).metadata
+    before = ", both with the phrase table before `heed import --into`" * has_other_table
+    return f"BLEU {verdict.both:.2f} on validation, {verdict.phrases:.2f} by phrases alone{before}"
 
 
 def digest_of(folder: Path) -> str:

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
+from shutil import copyfileobj
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from heed.decoding.options import SearchOptions
 from heed.export.bert import BEGIN
 from heed.export.onnx import DECODER, ENCODER
 from heed.run import Run
+from heed.text.archives import open_bytes, plain_name
 from heed.text.tokenizers import Tokenizer
 from heed.text.vocabulary import BOS_ID, EOS_ID, Vocabulary
 
@@ -196,6 +198,10 @@ class Kenlm:
 
     def __init__(self, path: Path, run: Run) -> None:
         self.name = "kenlm"
+        if (plain := Path(plain_name(path))) != path:  # KenLM may have been built without decompression
+            with open_bytes(path) as packed, plain.open("wb") as file:
+                copyfileobj(packed, file)
+            path = plain
         self._model = import_module("kenlm").Model(str(path))
         self._vocabulary: Vocabulary = run.tokenizers["tgt"].vocabulary
 

@@ -164,7 +164,7 @@ def _unpacked(file: BinaryIO, path: Path) -> BinaryIO:
 def _packed(file: IO[bytes], suffix: str) -> AbstractContextManager[IO[bytes]]:
     """A writer into a file that stays open, which compresses by suffix."""
     if suffix == ".gz":
-        return gzip.GzipFile("", "wb", fileobj=file, mtime=0)  # type: ignore[return-value]
+        return gzip.GzipFile("", "wb", 6, file, mtime=0)  # type: ignore[return-value]
     if suffix == ".xz":
         return lzma.LZMAFile(file, "wb")
     return _pack_zstandard(file) if suffix == ".zst" else nullcontext(file)

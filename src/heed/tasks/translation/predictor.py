@@ -12,7 +12,7 @@ import torch
 
 from heed.core.environment import num_cpus
 from heed.core.errors import DataError, UsageError
-from heed.core.own_scorer import SCORER, gain_sentence
+from heed.core.own_scorer import SCORER, scores_sentence, verdict_of
 from heed.core.progress import warn
 from heed.data.validation import VALID, read_valid
 from heed.decoding.hypothesis import Hypothesis
@@ -255,9 +255,9 @@ class TranslationPredictor(Translating, Predictor):
             return facts
         if self._derives:
             facts["weights"] = {name: round(value, 4) for name, value in self.derivation_weights().items()}
-            if (scorer := self.run.scorer) is not None:
-                size, gain = scorer.num_parameters, gain_sentence(self.run.folder)
-                facts["scored by"] = f"{SCORER} ({size:,} parameters): {gain}"
+            if (scorer := self.run.scorer) is not None and (verdict := verdict_of(self.run.folder)) is not None:
+                scores = scores_sentence(self.run.folder, verdict)
+                facts["scored by"] = f"{SCORER} ({scorer.num_parameters:,} parameters): {scores}"
             return facts
         if rounding := self._rounding():
             facts["int8"] = rounding
