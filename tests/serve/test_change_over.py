@@ -192,16 +192,16 @@ def test_an_ensemble_is_served_and_follows_the_weights_of_every_member(runs: Run
         [card] = live.get("/api/models").json["models"]
         assert card["parameters"] == 2 * alone.num_parameters
         assert card["description"] == f"2 models together; the first is {alone.description}"
-        before = catalogue.models["first"]
-        assert before.fingerprint != alone.fingerprint
+        before = weakref.ref(catalogue.models["first"])  # a change-over waits for whoever holds the old model
+        assert catalogue.models["first"].fingerprint != alone.fingerprint
         change_over = ChangeOver(catalogue, {"first": first}, load_both, live.service.worker, live.service.log)
         change_over.run()
-        assert catalogue.models["first"] is before  # nothing has changed yet
+        assert catalogue.models["first"] is before()  # nothing has changed yet
         shutil.copyfile(first / "model.safetensors", member / "other")
         (member / "other").replace(member / "model.safetensors")
         change_over.run()
         after = catalogue.models["first"]
-        assert after is not before
+        assert before() is None
         translation = live.post("/api/translate", {"text": "ba ce di"}).json["text"]
         assert translation == expected() != answer["text"]
         shutil.rmtree(member)
