@@ -22,6 +22,9 @@ data after each validation.
 - `araabi-monz`: what Araabi & Monz (2020) recommend for 5,000 pairs, but for the width of the model: five layers each,
   four times as many features in the feed-forward layers, dropout 0.3, label smoothing 0.6, and `layer-drop`,
   `word-dropout` and `activation-dropout` with 0.3, 0.1 and 0.3.
+- `araabi-monz-10k`, `araabi-monz-40k`: the same for 10,000 and 40,000 pairs. The vocabulary is that of the recipe (the
+  paper has 10,000 and 12,000 pieces).
+- `wide-inside`, `wide`, `deep`, `deep-narrow`: other sizes, for comparison at equal minutes.
 """
 
 from __future__ import annotations
@@ -71,6 +74,22 @@ VARIANTS: dict[str, dict[str, object]] = {
         "model.num_encoder_layers": 5, "model.num_decoder_layers": 5, "model.d_ff": 512, "model.dropout": 0.3,
         "training.label_smoothing": 0.6, "model.layer_drop": 0.3, "model.word_dropout": 0.1,
         "model.activation_dropout": 0.3,
+    },
+    "araabi-monz-10k": {
+        "model.num_encoder_layers": 5, "model.num_decoder_layers": 5, "model.d_ff": 1024, "model.dropout": 0.3,
+        "training.label_smoothing": 0.5, "model.layer_drop": 0.2, "model.word_dropout": 0.1,
+        "model.activation_dropout": 0.3,
+    },
+    "araabi-monz-40k": {
+        "model.num_encoder_layers": 5, "model.num_decoder_layers": 5, "model.d_ff": 2048, "model.dropout": 0.3,
+        "training.label_smoothing": 0.5, "model.layer_drop": 0.1, "model.source_word_dropout": 0.1,
+        "model.word_dropout": 0.1, "model.activation_dropout": 0.3,
+    },
+    "wide-inside": {"model.d_ff": 512},
+    "wide": {"model.d_model": 192, "model.d_ff": 384, "model.num_heads": 3},
+    "deep": {"model.num_encoder_layers": 6, "model.num_decoder_layers": 6},
+    "deep-narrow": {
+        "model.d_model": 96, "model.d_ff": 192, "model.num_encoder_layers": 6, "model.num_decoder_layers": 6,
     },
 }  # fmt: skip
 """The keys that each variant changes."""

@@ -16,11 +16,12 @@ from heed.statistical.estimation import estimate
 from heed.statistical.ngram_counts import NgramCounts
 from heed.statistical.phrases.derivations import BestDerivations, PhraseDerivation
 from heed.statistical.phrases.extraction import LinkedText
-from heed.statistical.phrases.features import AFTER, BEFORE, DISTORTION, FEATURES, LANGUAGE
+from heed.statistical.phrases.features import AFTER, BEFORE, DISTORTION, FEATURES, LANGUAGE, LANGUAGES, feature_names
 from heed.statistical.phrases.language import LanguageScorer
 from heed.statistical.phrases.options import COPIED, OptionFinder, Options, future_scores
 from heed.statistical.phrases.search import Limits, StackSearch
 from heed.statistical.phrases.table import score_phrases
+from heed.statistical.phrases.word_classes import LEFT_OUT, in_classes
 from heed.statistical.predictor import Floats
 from heed.statistical.smoothing import SmoothingConfig
 
@@ -28,18 +29,18 @@ NUM_WORDS, BOS, EOS, PAD = 12, 1, 2, 0
 FIRST = 3
 
 
-def language_model(sentences: list[list[int]], order: int) -> BackoffModel:
+def language_model(sentences: list[list[int]], order: int, num_words: int = NUM_WORDS) -> BackoffModel:
     """A smoothed model of some sentences."""
-    counts = NgramCounts.of(sentences, order, NUM_WORDS, BOS, EOS, PAD)
-    predictable = np.ones(NUM_WORDS, dtype=np.bool_)
+    counts = NgramCounts.of(sentences, order, num_words, BOS, EOS, PAD)
+    predictable = np.ones(num_words, dtype=np.bool_)
     predictable[[PAD, BOS]] = False
     return estimate(counts, SmoothingConfig(), predictable)
 
 
 class World:
-    """A small random text with its table, language model and weights."""
+    """A small random text with its table, language models and weights."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, has_classes: bool = False) -> None:
         rng = np.random.default_rng(seed)
         pairs, links = [], []
         for _ in range(6):
@@ -47,8 +48,14 @@ class World:
             pairs.append((src, tgt))
             links.append(frozenset((int(rng.integers(len(src))), j) for j in range(len(tgt)) if rng.random() < 0.8))
         self.table = score_phrases(LinkedText.of(pairs, links, 3), NUM_WORDS)
-        self.language = LanguageScorer(language_model([tgt for _, tgt in pairs], 3))
-        self.weights = rng.normal(0.3, 0.4, len(FEATURES))
+        targets = [tgt for _, tgt in pairs]
+        self.languages = [LanguageScorer(language_model(targets, 3))]
+        if has_classes:
+            classes = np.arange(NUM_WORDS) % 3 + FIRST
+            classes[NUM_WORDS - 1] = LEFT_OUT
+            of_targets = language_model(in_classes(classes, targets), 4, FIRST + 3)
+            self.languages.append(LanguageScorer(of_targets, classes))
+        self.weights = rng.normal(0.3, 0.4, len(feature_names(has_classes)))
         self.weights[DISTORTION] = abs(self.weights[DISTORTION])
         known = sorted({word for src, _ in pairs for word in src})
         chosen = rng.choice(known, int(rng.integers(1, 5))).tolist()
@@ -58,11 +65,11 @@ class World:
 
     def options(self, limit: int = 3) -> Options:
         """The options of the sentence."""
-        return OptionFinder(self.table, self.language, self.weights, limit).find(self.words)
+        return OptionFinder(self.table, self.languages, self.weights, limit).find(self.words)
 
     def best(self, number: int, limits: Limits, limit: int = 3) -> list[PhraseDerivation]:
         """The n best derivations."""
-        graph = StackSearch(self.options(limit), self.language, self.weights, limits).run()
+        graph = StackSearch(self.options(limit), self.languages, self.weights, limits).run()
         return list(islice(BestDerivations(graph), number))
 
 
@@ -88,8 +95,8 @@ def orders(options: Options, distortion: int) -> Iterator[list[int]]:
 
 def features_of(world: World, options: Options, chosen: list[int]) -> Floats:
     """The features of a derivation, computed from its definition, with the model's own probabilities."""
-    features = np.zeros(len(FEATURES))
-    model, words = world.language.model, []
+    features = np.zeros(len(world.weights))
+    words: list[int] = []
     last = (0, 0)
     for place, option in enumerate(chosen):
         begin, end, row = int(options.begins[option]), int(options.ends[option]), int(options.rows[option])
@@ -110,16 +117,23 @@ def features_of(world: World, options: Options, chosen: list[int]) -> Floats:
             features[AFTER + turn] += world.table.orientations[row, 3 + turn]
         last = begin, end
     features[5] = len(words)
-    ids = np.array([words], dtype=np.int64)
-    contexts = np.concatenate([model.start[None, None], model.follow(model.start[None], ids)], axis=1)
-    features[LANGUAGE] = model.log_prob(contexts[0], np.array([*words, EOS])).sum()
+    for feature, scorer in zip(LANGUAGES, world.languages, strict=False):
+        model, known = scorer.model, words
+        if scorer.classes is not None:
+            known = [int(scorer.classes[word]) for word in words if scorer.classes[word] != LEFT_OUT]
+        contexts = [model.start[None, None]]
+        if known:
+            contexts.append(model.follow(model.start[None], np.array([known], dtype=np.int64)))
+        features[feature] = model.log_prob(np.concatenate(contexts, axis=1)[0], np.array([*known, EOS])).sum()
     return features
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.integers(0, 10_000), st.sampled_from([-1, 0, 1, 2]))
-def test_without_pruning_the_search_finds_the_best_of_all_derivations(seed: int, distortion: int) -> None:
-    world = World(seed)
+@given(st.integers(0, 10_000), st.sampled_from([-1, 0, 1, 2]), st.booleans())
+def test_without_pruning_the_search_finds_the_best_of_all_derivations(
+    seed: int, distortion: int, has_classes: bool
+) -> None:
+    world = World(seed, has_classes)
     options = world.options()
     scores = sorted(
         (float(features_of(world, options, chosen) @ world.weights) for chosen in orders(options, distortion)),
@@ -130,9 +144,11 @@ def test_without_pruning_the_search_finds_the_best_of_all_derivations(seed: int,
 
 
 @settings(max_examples=40, deadline=None)
-@given(st.integers(0, 10_000), st.sampled_from([0, 1, 3]))
-def test_the_score_of_a_derivation_is_the_weighted_sum_of_its_features(seed: int, width: int) -> None:
-    world = World(seed)
+@given(st.integers(0, 10_000), st.sampled_from([0, 1, 3]), st.booleans())
+def test_the_score_of_a_derivation_is_the_weighted_sum_of_its_features(
+    seed: int, width: int, has_classes: bool
+) -> None:
+    world = World(seed, has_classes)
     for each in world.best(5, Limits(width=width, threshold=2.0 if width else 0.0), limit=0):
         assert each.score == pytest.approx(float(each.features @ world.weights), abs=1e-4)
         covered = sorted(place for step in each.steps for place in range(step.begin, step.end))
@@ -143,7 +159,7 @@ def test_the_score_of_a_derivation_is_the_weighted_sum_of_its_features(seed: int
 @given(st.integers(0, 10_000), st.integers(1, 4))
 def test_a_wider_stack_never_holds_fewer_hypotheses_and_pruning_respects_its_limits(seed: int, width: int) -> None:
     world = World(seed)
-    graph = StackSearch(world.options(0), world.language, world.weights, Limits(width, 1.0)).run()
+    graph = StackSearch(world.options(0), world.languages, world.weights, Limits(width, 1.0)).run()
     for stack in graph.stacks[1:]:
         totals = stack.best.totals
         assert len(totals) <= width
@@ -160,8 +176,8 @@ def test_hypotheses_that_no_further_step_tells_apart_are_merged_and_all_ways_to_
     weights[[4, LANGUAGE]] = -1.0, 1.0  # each phrase costs 1
     table = score_phrases(LinkedText.of([(words, words)], [frozenset((n, n) for n in range(6))], 2), NUM_WORDS)
     language = LanguageScorer(language_model([words], 3))
-    options = OptionFinder(table, language, weights, 0).find([(word,) for word in words])
-    graph = StackSearch(options, language, weights, Limits(width=0, distortion=0)).run()
+    options = OptionFinder(table, [language], weights, 0).find([(word,) for word in words])
+    graph = StackSearch(options, [language], weights, Limits(width=0, distortion=0)).run()
     assert [len(stack.best) for stack in graph.stacks] == [1, 1, 2, 2, 2, 2, 2]
     for size, stack in enumerate(graph.stacks[2:], start=2):
         spans = {(size - 1, size), (size - 2, size)}

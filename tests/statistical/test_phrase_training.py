@@ -1,18 +1,23 @@
-"""A phrase table of two aligners."""
+"""Estimation of a phrase-based translator: a table of two aligners, and a model of word classes."""
 
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
+import numpy as np
 import pytest
 from toy import pairs
 
-from heed.core.errors import UsageError
+from heed.core.errors import DataError, UsageError
 from heed.statistical.derivation import Bitext
+from heed.statistical.phrases.features import beginning_weights
 from heed.statistical.phrases.settings import PhraseSettings
 from heed.statistical.phrases.table import PhraseTable
 from heed.statistical.phrases.training import estimate_translator
+from heed.statistical.phrases.translator import PhraseTranslator
 from heed.text.tokenizers import TokenizerConfig, train_tokenizer
+from heed.text.vocabulary import BOS_ID, EOS_ID
 
 SIDES = list(zip(*pairs(60), strict=True))
 
@@ -50,3 +55,39 @@ def test_the_phrases_of_two_aligners_are_counted_together_and_the_text_once() ->
 def test_two_aligners_differ() -> None:
     with pytest.raises(UsageError, match="choose two different ones"):
         PhraseSettings(aligner="hmm", second_aligner="hmm")
+
+
+def test_a_model_of_word_classes_has_a_weight_and_learns_from_the_text_too() -> None:
+    settings = PhraseSettings(aligner="ibm1", max_phrase=3, lm_order=2, word_classes=4, class_order=3, tuning_rounds=1)
+    data = bitext(10)
+    alone = estimate_translator(data, settings)
+    assert alone.classes is not None
+    assert len(alone.weights) == len(beginning_weights()) + 1
+    assert "class model" in alone.weights_by_name()
+    source = alone.case.enter(data.valid[0][0])[0]
+    [best] = alone.best(source, 1)
+    words = np.array([best.target])
+    scorer = alone.scorers[1]
+    sums, after = scorer.phrases(np.array([scorer.start]), words, np.array([len(best.target)]))
+    assert best.features[-1] == pytest.approx(float(sums[0] + scorer.end(after)[0]), abs=1e-4)
+    with_text = estimate_translator(replace(data, texts=[[pair[1] for pair in data.valid]]), settings)
+    assert with_text.classes is not None
+    assert (with_text.classes.classes == alone.classes.classes).all()
+    ours, theirs = (each.classes.model.log_probs_of for each in (with_text, alone) if each.classes is not None)
+    assert ours.shape != theirs.shape or (ours != theirs).any()
+
+
+def test_it_is_saved_with_its_classes_and_read_without_them_as_before() -> None:
+    for number in (0, 4):
+        settings = PhraseSettings(aligner="ibm1", max_phrase=3, lm_order=2, word_classes=number, tuning_rounds=0)
+        translator = estimate_translator(bitext(), settings)
+        arrays = translator.arrays()
+        size = len(translator.case.inner)
+        read = PhraseTranslator.from_arrays(arrays, size, BOS_ID, EOS_ID, 20, settings.limits)
+        source = [(id,) for id in bitext().pairs[3][0]]
+        [ours], [theirs] = read.best(source, 1), translator.best(source, 1)
+        assert (ours.target, ours.score) == (theirs.target, pytest.approx(theirs.score, abs=1e-5))
+        assert (read.classes is None) == (number == 0)
+        with pytest.raises(DataError, match="it needs"):
+            PhraseTranslator.from_arrays({**arrays, "weights": arrays["weights"][:-1]}, size, BOS_ID, EOS_ID, 20,
+                                         settings.limits)  # fmt: skip

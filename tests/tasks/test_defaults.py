@@ -18,7 +18,7 @@ from heed.tasks import TASKS, task_type
 from heed.tasks.defaults import Choices, CorpusStats, Machine
 from heed.tasks.language_model.defaults import choose_language_model
 from heed.tasks.language_model.task import LanguageModelTask
-from heed.tasks.translation.defaults import SIZES, choose_translation, size_for
+from heed.tasks.translation.defaults import SIZES, WORD_CLASSES, choose_translation, size_for
 from heed.tasks.translation.task import TranslationTask
 
 CPU = Machine("cpu", 2, 8 << 30, "bfloat16", 2.5)
@@ -453,3 +453,11 @@ def test_few_pairs_by_phrases_have_two_aligners() -> None:
     assert "model.second_aligner" not in choose(5_000, **given).values
     assert "model.second_aligner" not in choose(5_000, model__kind="phrase_based", model__aligner="hmm").values
     assert "model.second_aligner" not in choose(5_000, model__kind="rule_based").values
+
+
+def test_few_pairs_by_phrases_have_a_model_of_word_classes() -> None:
+    for num_rows, number in ((WORD_CLASSES, 100), (WORD_CLASSES + 1, 0)):
+        chosen = choose(num_rows, model__kind="phrase_based")
+        assert recipe(chosen, model__kind="phrase_based").model.word_classes == number
+    assert "model.word_classes" not in choose(5_000, model__kind="phrase_based", model__word_classes=0).values
+    assert "model.word_classes" not in choose(5_000, model__kind="rule_based").values

@@ -31,7 +31,7 @@ def export_moses(run: Run, path: Path) -> int:
 def import_moses(path: Path, run: Run, out: Path) -> tuple[int, int]:
     """A copy of a run with the phrase table of a file; returns its number of pairs, and that of pairs left out.
 
-    The language model, the forms of words and the weights stay. Raises UsageError, MissingInputError, DataError and
+    The language models, the forms of words and the weights stay. Raises UsageError, MissingInputError, DataError and
     StorageError.
     """
     model = _model_of(run)

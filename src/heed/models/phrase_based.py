@@ -1,4 +1,4 @@
-"""Phrase-based translation model (Koehn, Och & Marcu 2003): phrase pairs, an n-gram model, and tuned weights."""
+"""Phrase-based translation model (Koehn, Och & Marcu 2003): phrase pairs, n-gram models, and tuned weights."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ class PhraseBasedConfig(PhraseSettings, ModelConfig):
     def summary(self) -> str:
         aligners = " and ".join(self.aligners) + (" aligners" if len(self.aligners) > 1 else " aligner")
         phrases = f"phrases of up to {self.max_phrase} words from the links of the {aligners}"
-        return f"a phrase-based translator: {phrases}, a {self.lm_order}-gram model"
+        of_classes = f" and a {self.class_order}-gram model of {self.word_classes} word classes"
+        models = f"a {self.lm_order}-gram model{of_classes if self.word_classes else ''}"
+        return f"a phrase-based translator: {phrases}, {models}"
 
 
 class PhraseBased(DerivingModel):
@@ -39,10 +41,11 @@ class PhraseBased(DerivingModel):
         return estimate_translator(bitext, self.config)
 
     def untuned(self) -> Self:
-        if (self.translator.weights == beginning_weights()).all():
+        beginning = beginning_weights(self.translator.classes is not None)
+        if (self.translator.weights == beginning).all():
             return self
         other = copy(self)
-        other.hold(self.translator.with_weights(beginning_weights()))
+        other.hold(self.translator.with_weights(beginning))
         return other
 
     def restored(self, arrays: Mapping[str, Any]) -> PhraseTranslator:

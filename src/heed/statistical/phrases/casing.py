@@ -34,6 +34,11 @@ class SentenceCase:
     """[2 V + 1]: the forms at the beginning of a sentence in `outer_ids`, as they are and capitalised for each word."""
     outer_ids: Ints
 
+    @property
+    def is_letter(self) -> Bools:
+        """[V]: whether it is a part of an unknown word after the first."""
+        return np.asarray(self.spells == _LETTER)
+
     @classmethod
     def of(cls, tokenizer: Any, sentences: Sequence[Sequence[int]]) -> SentenceCase:
         """From the words of a lossless tokenizer and from sentences that it encoded."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from heed.statistical.phrases.extraction import DISCONTINUOUS, MONOTONE
-from heed.statistical.phrases.features import AFTER, BEFORE, DISTORTION, FEATURES, LANGUAGE, NUM_STATIC
+from heed.statistical.phrases.features import AFTER, BEFORE, DISTORTION, FEATURES, LANGUAGES, NUM_STATIC
 from heed.statistical.phrases.options import COPIED
 from heed.statistical.phrases.search import SearchGraph, Stack
 from heed.statistical.predictor import Floats
@@ -31,7 +31,7 @@ class PhraseApplication:
     row: int
     """Its row in the table, or COPIED."""
     features: tuple[float, ...]
-    """In the order of FEATURES."""
+    """In the order of the translator's weights."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,7 +130,7 @@ class BestDerivations:
         return float(stack.ways.scores[stack.bounds[key[1]]])
 
     def _derivation(self, key: tuple[int, int], rank: int, score: float) -> PhraseDerivation:
-        end = float(self.graph.end_language[key[1]])
+        end = self.graph.end_language[key[1]]
         places: list[tuple[int, int]] = []
         while key[0]:
             way, above = self._node(key).found[rank][1] if rank else (int(self.graph.stacks[key[0]].bounds[key[1]]), 0)
@@ -139,15 +139,16 @@ class BestDerivations:
         steps = self._steps(places[::-1], end)
         return PhraseDerivation(tuple(word for step in steps for word in step.target), score, steps)
 
-    def _steps(self, places: list[tuple[int, int]], end_language: float) -> tuple[PhraseApplication, ...]:
+    def _steps(self, places: list[tuple[int, int]], end_language: Floats) -> tuple[PhraseApplication, ...]:
         options = self.graph.options
         ways = [(self.graph.stacks[level].ways, way) for level, way in places]
         chosen = np.array([each.options[way] for each, way in ways])
         turns = [int(each.turns[way]) for each, way in ways]
-        features = np.zeros((len(ways) + 1, len(FEATURES)))
+        features = np.zeros((len(ways) + 1, len(FEATURES) - 1 + len(end_language)))
         features[:-1, :NUM_STATIC] = options.static[chosen]
-        features[:-1, LANGUAGE] = [each.language[way] for each, way in ways]
-        features[-1, LANGUAGE] = end_language
+        of_languages = list(LANGUAGES[: len(end_language)])
+        features[:-1, of_languages] = [each.language[way] for each, way in ways]
+        features[-1, of_languages] = end_language
         ends = [0, *options.ends[chosen].tolist()]
         features[:-1, DISTORTION] = -np.abs(options.begins[chosen] - ends[:-1])
         turns.append(MONOTONE if ends[-1] == options.num_words else DISCONTINUOUS)

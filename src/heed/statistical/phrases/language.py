@@ -1,4 +1,4 @@
-"""A language model as the search reads it: words after states, many at once."""
+"""Language models as the search reads them, of words or of their classes: words after states, many at once."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ from heed.statistical.predictor import Floats, Ints
 class LanguageScorer:
     """Log-probabilities (nats) and states of an n-gram model; a state is a context of it."""
 
-    def __init__(self, model: BackoffModel) -> None:
+    def __init__(self, model: BackoffModel, classes: Ints | None = None) -> None:
+        """`classes` [V]: the class of each word, if the model is of classes; below 0 for words that it leaves out."""
         self.model = model
+        self.classes = classes
         self.start = int(model.start[0])
         self.eos_id = model.eos_id
 
@@ -55,8 +57,12 @@ class LanguageScorer:
     def phrases(self, states: Ints, words: Ints, lengths: Ints) -> tuple[Floats, Ints]:
         """The sum over the words of each phrase after a state, and the state after it; `words` [N, L] are padded."""
         sums, after = np.zeros(len(states)), states.copy()
+        is_word = np.arange(words.shape[1]) < lengths[:, None]
+        if self.classes is not None:
+            words = self.classes[words]
+            is_word &= words >= 0
         for place in range(int(lengths.max(initial=0))):
-            here = np.flatnonzero(lengths > place)
+            here = np.flatnonzero(is_word[:, place])
             log_probs, after[here] = self.step(after[here], words[here, place])
             sums[here] += log_probs
         return sums, after

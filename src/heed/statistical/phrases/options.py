@@ -9,7 +9,7 @@ import numpy as np
 
 from heed.statistical.backoff import ROOT
 from heed.statistical.derivation import Forced
-from heed.statistical.phrases.features import BEFORE, LANGUAGE, NUM_STATIC, UNKNOWN
+from heed.statistical.phrases.features import BEFORE, LANGUAGES, NUM_STATIC, UNKNOWN
 from heed.statistical.phrases.language import LanguageScorer
 from heed.statistical.phrases.table import NUM_ORIENTATIONS, PhraseTable
 from heed.statistical.predictor import Floats, Ints
@@ -46,7 +46,7 @@ class Options:
     turns: Floats
     """[O, 6]: the features of orientation without weights."""
     language: Floats
-    """[O]: the weighted estimate of the language model, without the words before."""
+    """[O]: the weighted estimate of the language models, without the words before."""
     classes: Ints
     """[O]: equal for options after which nothing differs but the words of the target."""
     future: Floats
@@ -54,12 +54,12 @@ class Options:
 
 
 class OptionFinder:
-    """A phrase table, a language model and weights."""
+    """A phrase table, language models and weights."""
 
-    def __init__(self, table: PhraseTable, language: LanguageScorer, weights: Floats, limit: int) -> None:
+    def __init__(self, table: PhraseTable, languages: Sequence[LanguageScorer], weights: Floats, limit: int) -> None:
         """`limit`: the number of the best options of a source phrase (0: all)."""
         self.table = table
-        self.language = language
+        self.languages = languages
         self.weights = weights
         self.limit = limit
         self._rows: dict[int, tuple[Ints, Floats]] = {}
@@ -128,8 +128,10 @@ class OptionFinder:
         return self._rows[node]
 
     def _language(self, words: Ints, lengths: Ints) -> Floats:
-        sums, _ = self.language.phrases(np.full(len(words), ROOT), words, lengths)
-        return np.asarray(sums * self.weights[LANGUAGE])
+        estimate = np.zeros(len(words))
+        for feature, language in zip(LANGUAGES, self.languages, strict=False):
+            estimate += self.weights[feature] * language.phrases(np.full(len(words), ROOT), words, lengths)[0]
+        return estimate
 
     def _targets(self, rows: Ints, copied: Words) -> tuple[Ints, Ints]:
         """The target words [O, L] of rows of the table and of copied words, and their lengths."""
@@ -153,7 +155,7 @@ class OptionFinder:
         static = self._static(rows, lengths)
         turns = np.zeros((len(rows), 2 * NUM_ORIENTATIONS))
         turns[rows >= 0] = self.table.orientations[rows[rows >= 0]]
-        weighted = turns * self.weights[BEFORE:]
+        weighted = turns * self.weights[BEFORE : BEFORE + 2 * NUM_ORIENTATIONS]
         before, after = weighted[:, :NUM_ORIENTATIONS], weighted[:, NUM_ORIENTATIONS:]
         scores = static @ self.weights[:NUM_STATIC]
         classes = np.unique(np.column_stack([begins, ends, after]), axis=0, return_inverse=True)[1]

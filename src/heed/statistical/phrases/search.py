@@ -15,12 +15,13 @@ the words of the sentence.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from heed.statistical.phrases.extraction import DISCONTINUOUS, MONOTONE, SWAP
-from heed.statistical.phrases.features import DISTORTION, LANGUAGE
+from heed.statistical.phrases.features import DISTORTION, LANGUAGES
 from heed.statistical.phrases.language import LanguageScorer
 from heed.statistical.phrases.options import Options
 from heed.statistical.predictor import Bools, Floats, Ints, members, starts
@@ -54,13 +55,13 @@ class Extensions:
     turns: Ints
     """[K]: the orientation of the option to the phrase before it."""
     language: Floats
-    """[K]: log p of the option's words (unweighted)."""
+    """[K, M]: log p of the option's words by each language model (unweighted)."""
     scores: Floats
     """[K]: the score of all phrases so far."""
     totals: Floats
     """[K]: the score with the estimate of the rest."""
     states: Ints
-    """[K]: of the language model."""
+    """[K, M]: of each language model."""
     covered: Ints
     """[K, C]: the translated words as bits."""
 
@@ -106,16 +107,17 @@ class SearchGraph:
     ends: Floats
     """What each complete hypothesis adds to its score at the end of the sentence."""
     end_language: Floats
-    """log p of the end of the sentence after each complete hypothesis (unweighted)."""
+    """[H, M]: log p of the end of the sentence after each complete hypothesis (unweighted)."""
 
 
 class StackSearch:
-    """One search. `weights`: those of the options, in the order of FEATURES."""
+    """One search. `weights`: those of the options, in the order of the features."""
 
-    def __init__(self, options: Options, language: LanguageScorer, weights: Floats, limits: Limits) -> None:
+    def __init__(self, options: Options, languages: Sequence[LanguageScorer], weights: Floats, limits: Limits) -> None:
         self.options = options
-        self.language = language
+        self.languages = languages
         self.weights = weights
+        self.of_languages = weights[list(LANGUAGES[: len(languages)])]
         self.limits = limits
         self.num_words = options.num_words
         places = np.arange(self.num_words)
@@ -140,15 +142,16 @@ class StackSearch:
                 self._extend(stacks[-1], size, waiting)
         stacks.append(self._stack(waiting[-1], stacks[-1]))
         complete = stacks[-1].best
-        language = self.language.end(complete.states)
-        ends = language * self.weights[LANGUAGE] + self._turns_at_end(complete)
+        language = np.column_stack([each.end(complete.states[:, m]) for m, each in enumerate(self.languages)])
+        ends = language @ self.of_languages + self._turns_at_end(complete)
         return SearchGraph(self.options, stacks, ends, language)
 
     def _empty(self) -> Stack:
         one, zero = np.array([-1]), np.zeros(1)
         nothing = np.zeros((1, self.bits.shape[1]), dtype=np.int64)
-        start = np.array([self.language.start])
-        return Stack(Extensions(one, one, one, zero, zero, zero, start, nothing), np.array([0, 1]), 0)
+        start = np.array([[language.start for language in self.languages]])
+        unread = np.zeros(start.shape)
+        return Stack(Extensions(one, one, one, unread, zero, zero, start, nothing), np.array([0, 1]), 0)
 
     # --- extending -----------------------------------------------------------------------------------------
 
@@ -226,14 +229,18 @@ class StackSearch:
     def _scored(
         self, hypotheses: Extensions, rows: Ints, chosen: Ints, turns: Ints, scores: Floats, rest: Floats
     ) -> Extensions:
-        """The extensions with the language model's score, which is computed once for each state and option."""
+        """The extensions with the language models' scores, which are computed once for each state and option."""
         options = self.options
-        keys, inverse = np.unique(hypotheses.states[rows] * len(options.begins) + chosen, return_inverse=True)
-        states, distinct = np.divmod(keys, len(options.begins))
-        language, after = self.language.phrases(states, options.words[distinct], options.lengths[distinct])
-        scores = scores + self.weights[LANGUAGE] * language[inverse]
+        language = np.empty((len(rows), len(self.languages)))
+        after = np.empty(language.shape, dtype=np.int64)
+        for m, model in enumerate(self.languages):
+            keys, inverse = np.unique(hypotheses.states[rows, m] * len(options.begins) + chosen, return_inverse=True)
+            states, distinct = np.divmod(keys, len(options.begins))
+            log_probs, next_states = model.phrases(states, options.words[distinct], options.lengths[distinct])
+            language[:, m], after[:, m] = log_probs[inverse], next_states[inverse]
+        scores = scores + language @ self.of_languages
         return Extensions(
-            rows, chosen, turns, language[inverse], scores, scores + rest, after[inverse],
+            rows, chosen, turns, language, scores, scores + rest, after,
             hypotheses.covered[rows] | self.bits[chosen],
         )  # fmt: skip
 
@@ -246,7 +253,7 @@ class StackSearch:
             none = before.ways[np.empty(0, dtype=np.int64)]
             return Stack(none, np.zeros(1, dtype=np.int64), first)
         ways = joined(parts)
-        keys = [*ways.covered.T, ways.states, self.options.classes[ways.options]]
+        keys = [*ways.covered.T, *ways.states.T, self.options.classes[ways.options]]
         order = np.lexsort([-ways.totals, *keys])
         differs = np.zeros(len(order), dtype=np.bool_)
         differs[0] = True

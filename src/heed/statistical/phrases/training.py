@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, islice
 
 import numpy as np
@@ -22,6 +22,7 @@ from heed.statistical.phrases.settings import PhraseSettings
 from heed.statistical.phrases.table import score_phrases
 from heed.statistical.phrases.translator import PhraseTranslator
 from heed.statistical.phrases.tuning import NBEST, tune
+from heed.statistical.phrases.word_classes import ClassLanguage, in_classes, word_classes
 from heed.statistical.predictor import Floats
 from heed.statistical.smoothing import SmoothingConfig
 from heed.text.vocabulary import BOS_ID, EOS_ID, PAD_ID
@@ -46,9 +47,15 @@ def estimate_translator(bitext: Bitext, settings: PhraseSettings) -> PhraseTrans
     table = score_phrases(linked, num_words)
     bitext.report(f"{len(table):,} phrase pairs of {len(linked.spans):,} occurrences")
     language = language_model(aligned[0].targets, settings.lm_order, num_words)
-    if bitext.texts:
-        language = with_texts(language, bitext, case)
-    untuned = PhraseTranslator(table, language, case, beginning_weights(), settings.options_per_phrase, settings.limits)
+    texts = [inside(case, text) for text in bitext.texts]
+    references = inside(case, [reference for _, reference in bitext.valid])
+    if texts:
+        language = with_texts(language, texts, references, bitext.report)
+    classes = class_language(aligned[0].targets, texts, references, case, settings) if settings.word_classes else None
+    untuned = PhraseTranslator(
+        table, language, classes, case, beginning_weights(classes is not None), settings.options_per_phrase,
+        settings.limits,
+    )  # fmt: skip
     return tuned(untuned, bitext, settings.tuning_rounds)
 
 
@@ -68,15 +75,31 @@ def tuned(translator: PhraseTranslator, bitext: Bitext, rounds: int) -> PhraseTr
     return translator.with_weights(weights)
 
 
-def with_texts(language: BackoffModel, bitext: Bitext, case: SentenceCase) -> BackoffModel:
+def class_language(
+    targets: Sequence[Sequence[int]], texts: Sequence[Sequence[Sequence[int]]], references: Sequence[Sequence[int]],
+    case: SentenceCase, settings: PhraseSettings,
+) -> ClassLanguage:  # fmt: skip
+    """The model of the classes of words of the pairs' targets and of the texts."""
+    classes = word_classes(targets, case.is_letter, settings.word_classes)
+    own, *others = (in_classes(classes, sentences) for sentences in (targets, *texts))
+    model = language_model(own, settings.class_order, int(classes.max()) + 1)
+    if others:
+        model = with_texts(model, others, in_classes(classes, references))
+    return ClassLanguage(classes, model)
+
+
+def with_texts(
+    language: BackoffModel, texts: Sequence[Sequence[Sequence[int]]], references: Sequence[Sequence[int]],
+    report: Callable[[str], None] | None = None,
+) -> BackoffModel:  # fmt: skip
     """The n-gram model of the pairs' targets, interpolated with one of each text for the validation references."""
-    texts = [inside(case, text) for text in bitext.texts]
     models = [language, *(language_model(text, language.order, language.vocab_size) for text in texts)]
-    weights = interpolation_weights(models, inside(case, [reference for _, reference in bitext.valid]))
-    shares = ", ".join(
-        f"{weight:.0%} {len(text):,} lines" for text, weight in zip(texts, weights[1:].tolist(), strict=True)
-    )
-    bitext.report(f"language model: {weights[0]:.0%} the pairs' targets, {shares} of text in the target language")
+    weights = interpolation_weights(models, references)
+    if report is not None:
+        shares = ", ".join(
+            f"{weight:.0%} {len(text):,} lines" for text, weight in zip(texts, weights[1:].tolist(), strict=True)
+        )
+        report(f"language model: {weights[0]:.0%} the pairs' targets, {shares} of text in the target language")
     return interpolated(models, weights)
 
 

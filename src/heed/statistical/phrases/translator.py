@@ -1,4 +1,4 @@
-"""Phrase-based translator: a phrase table, a language model, the forms of words, and weights."""
+"""Phrase-based translator: a phrase table, language models, the forms of words, and weights."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ from heed.statistical.backoff import BackoffModel
 from heed.statistical.derivation import Derivation, DerivationStep, Forced, by_words, every_link
 from heed.statistical.phrases.casing import SentenceCase
 from heed.statistical.phrases.derivations import BestDerivations, PhraseDerivation
-from heed.statistical.phrases.features import FEATURES
+from heed.statistical.phrases.features import feature_names
 from heed.statistical.phrases.language import LanguageScorer
 from heed.statistical.phrases.options import COPIED, FORCED, OptionFinder
 from heed.statistical.phrases.search import Limits, StackSearch
 from heed.statistical.phrases.table import PhraseTable
+from heed.statistical.phrases.word_classes import ClassLanguage
 from heed.statistical.predictor import Floats
 from heed.statistical.saved_arrays import Arrays, named, part_of
 
@@ -35,33 +36,40 @@ class PhraseTranslator:
 
     table: PhraseTable
     language: BackoffModel
+    classes: ClassLanguage | None
     case: SentenceCase
     weights: Floats
-    """In the order of FEATURES."""
+    """In the order of `features`."""
     options_per_phrase: int
     limits: Limits
 
+    @property
+    def features(self) -> tuple[str, ...]:
+        """The names of the features."""
+        return feature_names(self.classes is not None)
+
     @cached_property
-    def scorer(self) -> LanguageScorer:
-        """The language model as the search reads it."""
-        return LanguageScorer(self.language)
+    def scorers(self) -> list[LanguageScorer]:
+        """The language models as the search reads them."""
+        of_words = LanguageScorer(self.language)
+        return [of_words, LanguageScorer(self.classes.model, self.classes.classes)] if self.classes else [of_words]
 
     @cached_property
     def finder(self) -> OptionFinder:
         """Finds the options of sentences."""
-        return OptionFinder(self.table, self.scorer, self.weights, self.options_per_phrase)
+        return OptionFinder(self.table, self.scorers, self.weights, self.options_per_phrase)
 
     def with_weights(self, weights: Floats) -> PhraseTranslator:
         """The same with other weights."""
         other = replace(self, weights=weights)
-        vars(other)["scorer"] = self.scorer
+        vars(other)["scorers"] = self.scorers
         return other
 
     def all(self, words: Words, width: int | None = None, forced: Sequence[Forced] = ()) -> Iterator[PhraseDerivation]:
         """The derivations that a search keeps of a sentence of at least one word, the best first."""
         limits = self.limits if width is None else replace(self.limits, width=width)
         options = self.finder.find(words, forced)
-        return iter(BestDerivations(StackSearch(options, self.scorer, self.weights, limits).run()))
+        return iter(BestDerivations(StackSearch(options, self.scorers, self.weights, limits).run()))
 
     def best(
         self, words: Words, number: int, width: int | None = None, forced: Sequence[Forced] = ()
@@ -84,7 +92,7 @@ class PhraseTranslator:
 
     def weights_by_name(self) -> dict[str, float]:
         """The weight of each feature."""
-        return dict(zip(FEATURES, self.weights.tolist(), strict=True))
+        return dict(zip(self.features, self.weights.tolist(), strict=True))
 
     def _as_tokens(self, derivation: PhraseDerivation, words: Words, begins: list[int], capital: bool) -> Derivation:
         ids: list[int] = []
@@ -98,7 +106,7 @@ class PhraseTranslator:
                 left = self.case.leave(first, capital and step.row != FORCED)
                 added = len(left) - len(first)
                 target = (*left, *target[len(first) :])
-            features = {name: value for name, value in zip(FEATURES, step.features, strict=True) if value}
+            features = {name: value for name, value in zip(self.features, step.features, strict=True) if value}
             span = begins[step.begin], begins[step.end]
             steps.append(
                 DerivationStep(
@@ -118,6 +126,8 @@ class PhraseTranslator:
     def arrays(self) -> dict[str, NDArray[np.generic]]:
         """The arrays to save."""
         parts = {"table": self.table.arrays(), "language": self.language.arrays(), "case": self.case.arrays()}
+        if self.classes is not None:
+            parts["classes"] = self.classes.arrays()
         return {**named(parts), "weights": self.weights}
 
     @classmethod
@@ -126,12 +136,14 @@ class PhraseTranslator:
         options_per_phrase: int, limits: Limits,
     ) -> PhraseTranslator:  # fmt: skip
         """Read what `arrays` returned. Raises DataError for anything else."""
-        weights = arrays.get("weights")
-        if weights is None or weights.shape != (len(FEATURES),) or not np.isfinite(weights.astype(np.float64)).all():
-            raise DataError(f"not a phrase-based translator: it needs {len(FEATURES)} weights.")
+        weights, of_classes = arrays.get("weights"), part_of(arrays, "classes")
+        number = len(feature_names(bool(of_classes)))
+        if weights is None or weights.shape != (number,) or not np.isfinite(weights.astype(np.float64)).all():
+            raise DataError(f"not a phrase-based translator: it needs {number} weights.")
         return cls(
             PhraseTable.from_arrays(part_of(arrays, "table"), num_words),
             BackoffModel.from_arrays(part_of(arrays, "language"), num_words, bos_id, eos_id),
+            ClassLanguage.from_arrays(of_classes, num_words) if of_classes else None,
             SentenceCase.from_arrays(part_of(arrays, "case"), num_words),
             weights.astype(np.float64),
             options_per_phrase,

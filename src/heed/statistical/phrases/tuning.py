@@ -19,9 +19,9 @@ from heed.statistical.phrases.bleu import NUM_STATISTICS, bleu, statistics
 from heed.statistical.phrases.candidates import Candidates
 from heed.statistical.phrases.derivations import PhraseDerivation
 from heed.statistical.phrases.expected_bleu import maximise
-from heed.statistical.phrases.features import FEATURES, UNKNOWN
+from heed.statistical.phrases.features import UNKNOWN
 from heed.statistical.phrases.line_search import ascend
-from heed.statistical.predictor import Floats, Ints
+from heed.statistical.predictor import Bools, Floats, Ints
 
 NBEST = 100
 _RESTARTS = 3
@@ -32,7 +32,6 @@ _FIRST_SEARCH = 1
 """The round after which a line search may follow: the n-best lists of one round are too few for it."""
 _PENALTY = 0.1
 """λ of `heed.statistical.phrases.expected_bleu`; four times as much after each further round that is worse."""
-_TUNED = np.arange(len(FEATURES)) != UNKNOWN
 
 Translate = Callable[[Floats], Iterable[Sequence[PhraseDerivation]]]
 """The n best derivations of each validation sentence with the given weights, one sentence after the other.
@@ -114,7 +113,9 @@ def tune(
         if searched:
             weights = improve(pool.candidates(), best, rng)
         else:
-            weights = _scaled(maximise(pool.candidates(), best, _TUNED, _PENALTY * 4 ** max(0, num_worse - 1)), best)
+            weights = _scaled(
+                maximise(pool.candidates(), best, _are_tuned(best), _PENALTY * 4 ** max(0, num_worse - 1)), best
+            )
     return best
 
 
@@ -124,15 +125,20 @@ def improve(candidates: Candidates, weights: Floats, rng: np.random.Generator) -
     reached: list[tuple[float, int, Floats]] = []
     for number, beginning in enumerate(beginnings):
         beginning = _with_fixed(beginning, weights)
-        tuned, value = ascend(candidates, beginning, _directions(rng))
+        tuned, value = ascend(candidates, beginning, _directions(rng, _are_tuned(weights)))
         reached.append((value, -number, tuned))
     return _scaled(max(reached, key=lambda each: each[:2])[2], weights)
 
 
-def _directions(rng: np.random.Generator) -> Floats:
+def _are_tuned(weights: Floats) -> Bools:
+    """Which of the weights are tuned."""
+    return np.asarray(np.arange(len(weights)) != UNKNOWN)
+
+
+def _directions(rng: np.random.Generator, are_tuned: Bools) -> Floats:
     """Each feature alone, and random ones."""
-    alone = np.eye(len(FEATURES))[_TUNED]
-    mixed = rng.normal(size=(_RANDOM_DIRECTIONS, len(FEATURES))) * _TUNED
+    alone = np.eye(len(are_tuned))[are_tuned]
+    mixed = rng.normal(size=(_RANDOM_DIRECTIONS, len(are_tuned))) * are_tuned
     return np.concatenate([alone, mixed])
 
 
@@ -143,5 +149,6 @@ def _with_fixed(weights: Floats, fixed: Floats) -> Floats:
 
 
 def _scaled(weights: Floats, like: Floats) -> Floats:
-    scale = np.abs(like[_TUNED]).sum() / max(1e-9, np.abs(weights[_TUNED]).sum())
+    tuned = _are_tuned(like)
+    scale = np.abs(like[tuned]).sum() / max(1e-9, np.abs(weights[tuned]).sum())
     return _with_fixed(weights * scale, like)

@@ -85,6 +85,8 @@ ROWS_PER_VALIDATED = 12
 TWO_ALIGNERS = 10_000
 """Most pairs whose phrases come from the links of two aligners: better on 5,865 and 10,000 pairs, worse on 30,782
 ("Phrases of two aligners, and careful tuning")."""
+WORD_CLASSES = 10_000
+"""Most pairs whose phrases are also scored by a model of word classes ("A model of word classes")."""
 LANGUAGE_REASON = "by the name of its column, or its script"
 SMALLEST_BATCH, FEWEST_UPDATES = 1024, 250
 """Minimum tokens per batch and updates per epoch: with fewer updates, training takes longer ("Batch size with 7,239
@@ -222,11 +224,15 @@ def has_spaces(stats: CorpusStats) -> bool:
 
 def _counted(stats: CorpusStats, given: Mapping[str, Any], kind: str, why: str) -> Chosen:
     """Choices for a translator that is estimated from counts: one vocabulary of all words."""
-    few: Chosen = {"model.second_aligner": ("hmm", "more phrases: better for few pairs (measured)")}
+    few: Chosen = {}
+    if kind == "phrase_based" and stats.num_all <= WORD_CLASSES:
+        few["model.word_classes"] = (100, "and a model of their sequences: better for few pairs (measured)")
+    if kind == "phrase_based" and stats.num_all <= TWO_ALIGNERS and "model.aligner" not in given:
+        few["model.second_aligner"] = ("hmm", "more phrases: better for few pairs (measured)")
     return {
         **held_out(stats, given),
         **{f"data.{side}_lang": (code, LANGUAGE_REASON) for side, code in stats.languages.items() if code},
-        **(few if kind == "phrase_based" and stats.num_all <= TWO_ALIGNERS and "model.aligner" not in given else {}),
+        **few,
         "tokenizer.kind": ("open-word", "words; unknown ones are spelled, so that they can be copied"),
         "tokenizer.vocab_size": (500_000, "all words of both sides"),
         "tokenizer.min_frequency": (1, "all words"),
