@@ -36,7 +36,7 @@ class SentenceCase:
 
     @property
     def is_letter(self) -> Bools:
-        """[V]: whether it is a part of an unknown word after the first."""
+        """[V]: whether it is a byte of a letter that unknown words are spelled by; it may be a word as well."""
         return np.asarray(self.spells == _LETTER)
 
     @classmethod

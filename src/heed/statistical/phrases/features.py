@@ -32,7 +32,7 @@ BEGINNING: Mapping[str, float] = {
     **dict.fromkeys(TABLE_FEATURES, 0.2), "phrases": 0.2, "words": 1.0, "unknown words": -100.0, "distortion": 0.3,
     "language model": 0.5, **dict.fromkeys(ORIENTATION_FEATURES, 0.3), "class model": 0.1,
 }  # fmt: skip
-"""Weights before tuning: those that Moses begins with, and one of the class model that few pairs do well with.
+"""Weights before tuning: those that Moses begins with, and 0.1 for the class model, which suits few pairs.
 
 Measured in docs/results/low-resource.md."""
 

@@ -114,7 +114,7 @@ class OptionFinder:
         return spans
 
     def _best_rows(self, node: int) -> tuple[Ints, Floats]:
-        """The best rows of a source phrase, and their weighted estimates of the language model."""
+        """The best rows of a source phrase, and their weighted estimates of the language models."""
         if node not in self._rows:
             every = self.table.rows(node)
             rows = np.arange(every.start, every.stop)
@@ -128,6 +128,7 @@ class OptionFinder:
         return self._rows[node]
 
     def _language(self, words: Ints, lengths: Ints) -> Floats:
+        """The weighted estimates [O] of the language models, without the words before."""
         estimate = np.zeros(len(words))
         for feature, language in zip(LANGUAGES, self.languages, strict=False):
             estimate += self.weights[feature] * language.phrases(np.full(len(words), ROOT), words, lengths)[0]

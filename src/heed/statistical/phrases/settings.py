@@ -23,7 +23,7 @@ class PhraseSettings(Config):
     """Words of the longest phrase, on either side."""
     lm_order: int = Field(default=5, ge=1, le=20)
     """n of the n-gram model of the target."""
-    word_classes: int = Field(default=0, ge=0, le=10_000)
+    word_classes: int = Field(default=0, ge=0, le=1000)
     """Classes of words, for a second n-gram model of the target (0: none)."""
     class_order: int = Field(default=5, ge=1, le=20)
     """n of the n-gram model of classes."""

@@ -35,7 +35,7 @@ Measured in docs/results/translation-models.md."""
 
 
 def estimate_translator(bitext: Bitext, settings: PhraseSettings) -> PhraseTranslator:
-    """Align the words, extract and count the phrases, estimate the language model, and tune the weights."""
+    """Align the words, extract and count the phrases, estimate the language models, and tune the weights."""
     num_words = len(bitext.tokenizer.vocabulary)
     case = SentenceCase.none(num_words)
     if settings.truecase:
@@ -51,7 +51,11 @@ def estimate_translator(bitext: Bitext, settings: PhraseSettings) -> PhraseTrans
     references = inside(case, [reference for _, reference in bitext.valid])
     if texts:
         language = with_texts(language, texts, references, bitext.report)
-    classes = class_language(aligned[0].targets, texts, references, case, settings) if settings.word_classes else None
+    classes = None
+    if settings.word_classes:
+        bitext.report(f"dividing the words of the targets into {settings.word_classes} classes (Brown clustering)")
+        classes = class_language(aligned[0].targets, texts, references, case, settings)
+    del texts, references
     untuned = PhraseTranslator(
         table, language, classes, case, beginning_weights(classes is not None), settings.options_per_phrase,
         settings.limits,

@@ -37,6 +37,7 @@ class PhraseTranslator:
     table: PhraseTable
     language: BackoffModel
     classes: ClassLanguage | None
+    """The model of word classes; None if there is none."""
     case: SentenceCase
     weights: Floats
     """In the order of `features`."""

@@ -2,9 +2,9 @@
 
     log p(c(w_1) ... c(w_n))        c(w): the class of a word, by Brown clustering (Brown et al. 1992)
 
-A class occurs far more often than its words, so this model knows longer and more sentences than few pairs have (Wuebker
-et al. 2013). Words that are not in the targets of the pairs share a class of their own; one that is spelled by several
-tokens has it once.
+A class occurs far more often than its words, so this model learns longer sequences from few pairs than a model of words
+(Wuebker et al. 2013). Words that are not in the targets of the pairs share one class. Of a word that is spelled by
+several tokens, only the space before it has this class: letters have none, unless the targets have them as words.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class ClassLanguage:
     """The class of each word, and the model of the classes."""
 
     classes: Ints
-    """[V]: the class of each token, or LEFT_OUT."""
+    """[V]: the class of each token, or LEFT_OUT for a letter of a word that is spelled."""
     model: BackoffModel
 
     def arrays(self) -> dict[str, NDArray[np.generic]]:
@@ -43,15 +43,16 @@ class ClassLanguage:
     @classmethod
     def from_arrays(cls, arrays: Arrays, num_words: int) -> ClassLanguage:
         """Read what `arrays` returned. Raises DataError for anything else."""
-        classes = read_numbers(arrays, "classes", _WHAT, np.iinfo(np.int32).max, num_words, LEFT_OUT)
+        most = arrays["words"].size if "words" in arrays else 0  # the n-grams of the model: each class is one
+        classes = read_numbers(arrays, "classes", _WHAT, most, num_words, LEFT_OUT)
         num_classes = max(FIRST, int(classes.max(initial=0)) + 1)
         return cls(classes, BackoffModel.from_arrays(arrays, num_classes, BOS_ID, EOS_ID))
 
 
 def word_classes(sentences: Iterable[Sequence[int]], spelling: Bools, num_classes: int) -> Ints:
-    """The class of each of V tokens [V]: `num_classes` clusters of the words of sentences, or all words of a few.
+    """The class of each of V tokens [V]: `num_classes` clusters of the words of sentences.
 
-    `spelling`: tokens that continue a word that is spelled.
+    If these have fewer words, each has a class. `spelling` [V]: the letters that unknown words are spelled by.
     """
     size = len(spelling)
     bounded = (np.array([BOS_ID, *sentence, EOS_ID], dtype=np.int64) for sentence in sentences)
@@ -67,6 +68,6 @@ def word_classes(sentences: Iterable[Sequence[int]], spelling: Bools, num_classe
 
 
 def in_classes(classes: Ints, sentences: Iterable[Sequence[int]]) -> list[list[int]]:
-    """The classes of the words of sentences."""
+    """The classes of the words of sentences, without those that are left out."""
     each = (classes[np.asarray(sentence, dtype=np.int64)] for sentence in sentences)
     return [found[found >= 0].tolist() for found in each]
