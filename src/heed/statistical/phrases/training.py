@@ -48,7 +48,7 @@ def estimate_translator(bitext: Bitext, settings: PhraseSettings) -> PhraseTrans
     bitext.report(f"{len(table):,} phrase pairs of {len(linked.spans):,} occurrences")
     language = language_model(aligned[0].targets, settings.lm_order, num_words)
     texts = [inside(case, text) for text in bitext.texts]
-    references = inside(case, [reference for _, reference in bitext.valid])
+    references = inside(case, [reference for _, reference in bitext.valid]) if texts else []
     if texts:
         language = with_texts(language, texts, references, bitext.report)
     classes = None
