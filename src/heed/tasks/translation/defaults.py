@@ -85,8 +85,9 @@ ROWS_PER_VALIDATED = 12
 TWO_ALIGNERS = 10_000
 """Most pairs whose phrases come from the links of two aligners: better on 5,865 and 10,000 pairs, worse on 30,782
 ("Phrases of two aligners, and careful tuning")."""
-WORD_CLASSES = 10_000
-"""Most pairs whose phrases are also scored by a model of word classes ("A model of word classes")."""
+WORD_CLASSES = 30_000
+"""Most pairs whose phrases are also scored by a model of word classes: no more were compared ("A model of word
+classes")."""
 LANGUAGE_REASON = "by the name of its column, or its script"
 SMALLEST_BATCH, FEWEST_UPDATES = 1024, 250
 """Minimum tokens per batch and updates per epoch: with fewer updates, training takes longer ("Batch size with 7,239

@@ -1,9 +1,9 @@
 """Corpora on which heed was measured: the quality to expect from similar ones, and the kind of model that suits them.
 
 Each was trained without a recipe for 45 minutes on one CPU core (fewer where training ended early), by phrases, or by
-phrases and a Transformer that scores what they propose (of 15 minutes for Swahili). Sources:
-docs/results/low-resource.md ("By phrases", "Both in one run") and docs/results/translation.md ("Multi30k: other
-directions, without a recipe"; the lengths of these were counted in the data).
+phrases and a Transformer that scores what they propose (of 15 minutes for Swahili). The phrases had no model of word
+classes. Sources: docs/results/low-resource.md ("By phrases", "Both in one run") and docs/results/translation.md
+("Multi30k: other directions, without a recipe"; the lengths of these were counted in the data).
 """
 
 from __future__ import annotations
