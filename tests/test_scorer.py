@@ -142,6 +142,11 @@ def test_weights_that_were_not_tuned_on_the_data_decide(helped: Path, tmp_path: 
         assert verdict is not None
         assert (verdict.is_used, verdict.both, verdict.gain) == (True, 29.0, 2.5)
         assert "the scorer adds 2.50 BLEU to phrases" in report_text(Run(folder))
+        bleu[False, True] = 20.5
+        judge(Run(folder), quiet=True)
+        verdict = verdict_of(folder)
+        assert verdict is not None
+        assert (verdict.is_used, verdict.gain) == (False, 0.5), "new lines would gain less, or nothing"
         bleu[False, True] = 19.0
         bleu[True, True] = 31.0
         judge(Run(folder), quiet=True)

@@ -1,8 +1,8 @@
 """The scorer of a run of phrases: a second model, trained on the same data, which scores what the phrases propose.
 
 It is trained after the phrases, as a run in the folder of the first (`training.scorer`). Then both together translate
-the validation data; if the scorer adds nothing to phrases whose weights were not tuned on this data, phrases translate
-alone. The verdict is written last (`heed.core.own_scorer`): until then, phrases translate alone too.
+the validation data; if the scorer adds too little to phrases whose weights were not tuned on this data, phrases
+translate alone. The verdict is written last (`heed.core.own_scorer`): until then, phrases translate alone too.
 """
 
 from __future__ import annotations
@@ -27,6 +27,9 @@ from heed.training.metrics_log import read_metrics
 
 LEAST, SHORTEST = 0.25, 0.01
 """Share of the time limit that the scorer has, however long phrases took; and its shortest limit, in minutes."""
+LEAST_GAIN = 0.5
+"""BLEU that a scorer must add on validation data: on new lines, four scorers added 0.2 to 0.6 less than there ("Both in
+one run" in docs/results/low-resource.md)."""
 
 
 def scorer_options(options: TrainOptions) -> TrainOptions:
@@ -109,8 +112,10 @@ def judge(run: Run, quiet: bool) -> None:
         quiet,
     )
     gain, weights = _gain(run, scored - phrases), digest_of(both.scorer.folder)
-    verdict = Verdict(weights=weights, is_used=gain > 0, phrases=phrases, scorer=scorer, both=scored, gain=gain)
-    message(f"{_gain_sentence(gain)}, so {'both translate' if verdict.is_used else 'phrases translate alone'}", quiet)
+    is_used = gain > LEAST_GAIN
+    verdict = Verdict(weights=weights, is_used=is_used, phrases=phrases, scorer=scorer, both=scored, gain=gain)
+    verb = "so both translate" if is_used else f"less than {LEAST_GAIN:g}, so phrases translate alone"
+    message(f"{_gain_sentence(gain)}, {verb}", quiet)
     if scorer > max(phrases, scored):
         message(f"the scorer is better alone: translate with {run.folder / SCORER}", quiet)
     analysis = together if verdict.is_used else _analysis_alone(run, quiet)
