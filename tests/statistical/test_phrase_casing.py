@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 
 from heed.core.errors import DataError
 from heed.statistical.phrases.casing import SentenceCase
+from heed.statistical.predictor import starts
 from heed.text.tokenizers import Tokenizer, TokenizerConfig, train_tokenizer
 
 LINES = ["Ein Hund sieht ein Haus.", "Hunde sehen Hunde.", "Der Mann sieht ein Kind.", "Im Haus ist ein Hund."]
@@ -49,11 +53,31 @@ def test_an_unknown_word_is_one_word_and_ends_before_punctuation(case: SentenceC
     assert words == [" ein", " Füchslein", ",", " Xaver", "."]
 
 
-@pytest.mark.parametrize("line", ["Ein Hund.", "Hunde sehen.", "ein Hund", "Xaver sieht ein Haus.", '"Ein Hund"', "Im"])
+@pytest.mark.parametrize("line", ["Ein Hund.", "Hunde sehen.", "ein Hund", "Xaver sieht ein Haus.", '"Ein Hund"', "Im",
+                                  "Über ist", "Жук ist", "“Hund” ist", "😂 Hund"])  # fmt: skip
 def test_leaving_restores_what_entering_was_given(case: SentenceCase, tokenizer: Tokenizer, line: str) -> None:
     words, capital = case.enter(tokenizer.encode([line])[0])
     ids = [*case.leave(words[0], capital), *(id for word in words[1:] for id in word)]
     assert tokenizer.decode([ids]) == [line]
+
+
+@pytest.mark.parametrize("line", ["Ящик ist", "Жук", "Über ist", "😂 Hund", "“Hund” ist"])
+def test_pieces_with_part_of_a_character_are_kept_at_the_beginning(line: str) -> None:
+    pieces = train_tokenizer(TokenizerConfig(kind="bpe", vocab_size=330, min_frequency=1), ["Жар жар ящик Ящер über"])
+    case = SentenceCase.of(pieces, pieces.encode(["жар ящик"]))
+    for capital in (False, True):
+        words, _ = case.enter(pieces.encode([line])[0])
+        ids = [*case.leave(words[0], capital), *(id for word in words[1:] for id in word)]
+        assert pieces.decode([ids]) == [line]
+
+
+def test_a_run_whose_forms_lack_parts_of_characters_keeps_them(case: SentenceCase, tokenizer: Tokenizer) -> None:
+    parts = [id for id, text in enumerate(tokenizer.texts()) if not text and case.spells[id]]
+    outer = [[] if id in parts else [id] for id in range(len(case.inner)) for _ in range(2)]
+    ids, bounds = np.array([id for each in outer for id in each]), starts(np.array([len(each) for each in outer]))
+    old = replace(case, outer_ids=ids, outer_bounds=bounds)
+    words, capital = old.enter(tokenizer.encode(["Über"])[0])
+    assert tokenizer.decode([old.leave(words[0], capital)]) == ["Über"]
 
 
 def test_another_first_word_is_capitalised_too(case: SentenceCase, tokenizer: Tokenizer) -> None:

@@ -47,14 +47,18 @@ class SentenceCase:
         inside = np.zeros(size, dtype=np.int64)
         for ids in sentences:
             np.add.at(inside, np.asarray(ids[1:], dtype=np.int64), 1)
-        id_of = {text: id for id, text in enumerate(texts) if text}
+        spelled = tokenizer.bytes_of(range(size))
+        is_whole = [text.encode() == own for text, own in zip(texts, spelled, strict=True)]
+        id_of = {text: id for id, text in enumerate(texts) if text and is_whole[id]}
         inner = np.arange(size)
         for id, text in enumerate(texts):
-            if text and not text.startswith(" "):
+            if text and is_whole[id] and not text.startswith(" "):
                 forms = [id_of[form] for form in (f" {text}", f" {text.lower()}") if form in id_of]
                 inner[id] = max(forms, key=lambda form: inside[form]) if forms else id
         plain = [text.removeprefix(" ") for text in texts]
         outer = tokenizer.encode([form for text in plain for form in (text, text[:1].upper() + text[1:])])
+        for id in (id for id in range(size) if not is_whole[id]):  # it has part of a character, which no text has
+            outer[2 * id : 2 * id + 2] = [[id], [id]]
         return cls(
             inner,
             np.array([text[:1].isupper() for text in plain]),
@@ -108,7 +112,10 @@ class SentenceCase:
         if len(word) > 1 and self.spells[word[0]] == _SPACE:
             return self.leave(word[1:2], capital) + word[2:]
         place = 2 * word[0] + capital
-        return (*self.outer_ids[self.outer_bounds[place] : self.outer_bounds[place + 1]].tolist(), *word[1:])
+        outer = self.outer_ids[self.outer_bounds[place] : self.outer_bounds[place + 1]].tolist()
+        if not outer and self.spells[word[0]] == _LETTER:  # part of a character, in a run of an earlier version
+            return word
+        return (*outer, *word[1:])
 
     def arrays(self) -> dict[str, NDArray[np.generic]]:
         """The arrays to save."""
