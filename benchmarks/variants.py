@@ -22,9 +22,10 @@ data after each validation.
 - `araabi-monz`: what Araabi & Monz (2020) recommend for 5,000 pairs, but for the width of the model: five layers each,
   four times as many features in the feed-forward layers, dropout 0.3, label smoothing 0.6, and `layer-drop`,
   `word-dropout` and `activation-dropout` with 0.3, 0.1 and 0.3.
-- `araabi-monz-10k`, `araabi-monz-40k`: what they recommend for 10,000 and 40,000 pairs, likewise: 1,024 and 2,048
-  features in the feed-forward layers, label smoothing 0.5, `layer-drop` 0.2 and 0.1, and for 40,000 pairs
-  `source-word-dropout`. The vocabulary is that of the recipe (the paper has 10,000 and 12,000 pieces).
+- `araabi-monz-10k`, `araabi-monz-40k`, `araabi-monz-80k`: what they recommend for 10,000, 40,000 and 80,000 pairs,
+  likewise: 1,024, 2,048 and 2,048 features in the feed-forward layers, label smoothing 0.5, 0.5 and 0.4, `layer-drop`
+  0.2, 0.1 and 0.1. For 40,000 pairs also `source-word-dropout`; for 80,000 twice as much of both kinds of word dropout,
+  and none of activations. The vocabulary is that of the recipe (the paper has 10,000, 12,000 and 15,000 pieces).
 - `wide-inside`, `wide`, `deep`, `deep-narrow`: other sizes, for comparison at equal minutes.
 """
 
@@ -85,6 +86,11 @@ VARIANTS: dict[str, dict[str, object]] = {
         "model.num_encoder_layers": 5, "model.num_decoder_layers": 5, "model.d_ff": 2048, "model.dropout": 0.3,
         "training.label_smoothing": 0.5, "model.layer_drop": 0.1, "model.source_word_dropout": 0.1,
         "model.word_dropout": 0.1, "model.activation_dropout": 0.3,
+    },
+    "araabi-monz-80k": {
+        "model.num_encoder_layers": 5, "model.num_decoder_layers": 5, "model.d_ff": 2048, "model.dropout": 0.3,
+        "training.label_smoothing": 0.4, "model.layer_drop": 0.1, "model.source_word_dropout": 0.2,
+        "model.word_dropout": 0.2,
     },
     "wide-inside": {"model.d_ff": 512},
     "wide": {"model.d_model": 192, "model.d_ff": 384, "model.num_heads": 3},
@@ -262,6 +268,8 @@ class VariantTransformer(Transformer):
                     setattr(block, name, QKNormAttention(config.d_model, config.num_heads, config.attention_dropout))
             if config.gated or config.activation_dropout:
                 block.feed_forward = KeyedFeedForward(config)
+        if config.qk_norm and not any(isinstance(module, QKNormAttention) for module in self.modules()):
+            raise UsageError("model.qk_norm is for model.attention = multi_head.")
         for block in self.blocks:
             block.make_step = lambda: None  # the fast step knows heed's own parts alone
         if config.rms_norm and config.norm == "pre":
