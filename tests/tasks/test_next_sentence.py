@@ -121,7 +121,8 @@ def test_an_imported_folder_still_predicts_next_sentences(run: Path, tmp_path: P
     assert call("export", run, "--to", "bert", "--out", tmp_path / "bert").code == 0
     assert call("import", tmp_path / "bert", "--out", tmp_path / "again").code == 0
     again = Run(tmp_path / "again")
-    assert all(tensor.equal(again.weights()[name]) for name, tensor in Run(run).weights().items())
+    kept = again.weights()
+    assert all(tensor.equal(kept[name]) for name, tensor in Run(run).weights().items())
     assert again.recipe.data.next_sentence
 
 
