@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from heed.core.config import Config
+from heed.core.config import Config, flattened
 from heed.core.errors import UsageError
 from heed.text.archives import is_stream, shown_name
 from heed.text.normalise import Normaliser
@@ -53,6 +53,14 @@ class DataConfig(Config):
     def num_held_out(self) -> int:
         """Number of rows to hold out, at most `max_valid`."""
         return min(self.hold_out, self.max_valid)
+
+    def given_keys(self) -> dict[str, object]:
+        """The keys by which another training has the same data, and holds out the same rows: `data.KEY`.
+
+        They are those that differ from their defaults, and `hold_out`, which heed would choose otherwise.
+        """
+        keys = flattened(self.model_dump(mode="json", exclude_defaults=True), "data.")
+        return keys | {"data.hold_out": self.hold_out} if self.holds_out else keys
 
     def errors_in_test(self, given: Errors) -> Errors:
         """How to read invalid UTF-8 of a test set: as the training data, unless it is to be replaced there alone."""

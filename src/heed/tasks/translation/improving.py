@@ -423,8 +423,8 @@ class Improvement:
 
 
 def _data_keys(data: TranslationData, are_defaults_left_out: bool = False) -> dict[str, Any]:
-    """The keys of a `[data]` table: all, to override those of a recipe, or those that differ from their defaults."""
-    return flattened(data.model_dump(mode="json", exclude_defaults=are_defaults_left_out), "data.")
+    """The keys of a `[data]` table: all, to override those of a recipe, or those that heed does not choose."""
+    return data.given_keys() if are_defaults_left_out else flattened(data.model_dump(mode="json"), "data.")
 
 
 def _at_most(minutes: float) -> str:
