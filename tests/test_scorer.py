@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import shutil
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from command import call, call_without_pytorch
 from serving import serving
-from toy import pairs, tiny_keys, write_lines
+from torch import Tensor
+from toy import TINY, pairs, tiny_keys, write_lines
 from trainings import interrupt_after
 
 import heed
@@ -24,12 +26,14 @@ from heed.data.validation import read_valid
 from heed.execute import can_continue, execute, is_complete, resume
 from heed.integrity import verify
 from heed.planner import Planner, TrainOptions
+from heed.recipe import data_keys
 from heed.report.page import report_text
 from heed.report.validation import read_analysis
 from heed.run import WEIGHTS, Run
 from heed.scorer import LEAST, judge, plan_scorer, scorer_limits
 from heed.statistical.phrases.features import beginning_weights
 from heed.tasks import open_without_pytorch
+from heed.tasks.translation.data import TranslationData
 from heed.tasks.translation.deriving_run import DerivingRun
 from heed.training.metrics_log import read_metrics
 from heed.training.ranks import Ranks
@@ -40,6 +44,19 @@ PHRASES: dict[str, Any] = {
     "model.lm_order": 2, "model.tuning_rounds": 1, "model.tuning_width": 3, "decoding.beam_size": 5,
     "training.max_steps": 4, "training.scorer": "transformer",
 }  # fmt: skip
+
+
+TINY_SCORER = {key: value for key, value in TINY.items() if key.startswith("model.")} | {
+    "training.stop_metric": "perplexity",  # BLEU stays at 0 for some updates
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def tiny_scorers() -> Iterator[None]:
+    """Scorers with one small layer on each side, which are trained faster than those of heed's own choice."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(scorer, "data_keys", lambda *given: {**data_keys(*given), **TINY_SCORER})
+        yield
 
 
 def keys(folder: Path, **changes: Any) -> dict[str, Any]:
@@ -76,6 +93,18 @@ def helped(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(scorer, "analyse", judged_as(199.0))
         return trained(tmp_path_factory.mktemp("helped"))
+
+
+def weights_of_scorer(folder: Path) -> dict[str, Tensor]:
+    """The tensors of the scorer, used or not."""
+    model = Run(folder).with_scorer().scorer
+    assert model is not None
+    return model.weights()
+
+
+def equal(ours: dict[str, Tensor], theirs: dict[str, Tensor]) -> bool:
+    """Whether two models have the same weights."""
+    return ours.keys() == theirs.keys() and all(torch.equal(ours[name], theirs[name]) for name in ours)
 
 
 def bleu_of(analysis: dict[str, Any], place: str = "scores") -> float:
@@ -292,9 +321,7 @@ def test_verifying_a_run_verifies_its_scorer(helped: Path, tmp_path: Path) -> No
 def test_a_copy_with_another_phrase_table_has_the_scorer(helped: Path, tmp_path: Path) -> None:
     assert call("export", helped, "--to", "moses", "--out", tmp_path / "table").code == 0
     assert call("import", tmp_path / "table", "--into", helped, "--out", tmp_path / "copy").code == 0
-    scorer, own = Run(tmp_path / "copy").scorer, Run(helped).scorer
-    assert scorer is not None and own is not None
-    assert all((scorer.weights()[name] == tensor).all() for name, tensor in own.weights().items())
+    assert equal(*(weights_of_scorer(each) for each in (tmp_path / "copy", helped)))
     [scores], [own_scores] = (
         [line for line in call("info", run).out.splitlines() if line.startswith("scored by")]
         for run in (tmp_path / "copy", helped)
@@ -374,9 +401,7 @@ def test_a_training_that_is_interrupted_anywhere_is_resumed(place: str, helped: 
         trained(tmp_path)
     resume(TrainOptions(folder, device="cpu", quiet=True))
     assert (can_continue(folder), is_complete(folder)) == (False, True)
-    ours, theirs = (Run(each).with_scorer().scorer for each in (folder, helped))
-    assert ours is not None and theirs is not None
-    assert all((ours.weights()[name] == tensor).all() for name, tensor in theirs.weights().items())
+    assert equal(*(weights_of_scorer(each) for each in (folder, helped)))
     mine, yours = verdict_of(folder), verdict_of(helped)
     assert mine is not None and yours is not None
     assert mine.phrases == yours.phrases
@@ -506,6 +531,32 @@ def test_the_scorer_has_what_phrases_left_of_the_time_limit(
     Run(folder).change_recipe({"training.max_minutes": 10.0})
     monkeypatch.setattr(scorer, "read_metrics", lambda folder: [{"seconds": seconds}])
     assert scorer_limits(Run(folder)) == {"training.max_steps": 4, "training.max_minutes": minutes}
+
+
+def test_the_scorer_holds_out_the_same_lines_if_their_number_is_that_of_the_default() -> None:
+    data = TranslationData(src="a", tgt="b", hold_out=TranslationData().hold_out)
+    assert data.given_keys() == {"data.src": "a", "data.tgt": "b", "data.hold_out": 1000}
+    assert "data.hold_out" not in data.model_copy(update={"valid_src": "c", "valid_tgt": "d"}).given_keys()
+
+
+def test_a_run_without_a_time_limit_has_a_scorer_without_one(helped: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(helped, tmp_path / "run")
+    Run(folder).change_recipe({"training.max_minutes": 0.0})
+    plan = plan_scorer(Run(folder), TrainOptions(folder, device="cpu", quiet=True))
+    assert plan.recipe.training.max_minutes == 0
+
+
+def test_the_time_of_counting_is_kept_when_the_validation_is_cut_off(tmp_path: Path) -> None:
+    stopped(tmp_path, "heed.execute._validate_counted")
+    folder = tmp_path / "run"
+    [counted] = read_metrics(folder)
+    log = folder / "metrics.jsonl"
+    log.write_text(log.read_text().replace(f'"seconds": {counted["seconds"]}', '"seconds": 1000.0'))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("heed.execute.plan_scorer", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            resume(TrainOptions(folder, device="cpu", quiet=True))
+    assert read_metrics(folder)[-1]["seconds"] >= 1000
 
 
 def test_text_in_the_target_language_alone_is_left_to_the_phrases(tmp_path: Path) -> None:

@@ -282,14 +282,18 @@ def _ended(out: Path) -> Outcome:
 def _count(run: Run, model: Any, task: Task, quiet: bool) -> Outcome:
     begin = time.perf_counter()
     task.estimate(model)
+    seconds = time.perf_counter() - begin
+    with MetricsLog(run.folder) as log:
+        log.write("counted", 1, {"seconds": round(seconds, 1)})
     save_weights(run.folder / WEIGHTS, model.state_dict(), {"counted": "true", **vocabulary_digests(run.tokenizers)})
-    return _validate_counted(run, model, task, quiet, begin)
+    return _validate_counted(run, model, task, quiet, seconds)
 
 
-def _validate_counted(run: Run, model: Any, task: Task, quiet: bool, begin: float) -> Outcome:
-    """Validate a model that was estimated since `begin`, by the clock of the process."""
+def _validate_counted(run: Run, model: Any, task: Task, quiet: bool, counting: float) -> Outcome:
+    """Validate a model. `counting`: the seconds that it took to estimate it."""
+    begin = time.perf_counter()
     validation = task.validate(model, task.metrics)
-    seconds = round(time.perf_counter() - begin, 1)
+    seconds = round(counting + time.perf_counter() - begin, 1)
     with MetricsLog(run.folder) as log:
         log.write("validation", 1, {**validation_event(validation), "seconds": seconds, "epoch": 1, "best": True})
         log.write("end", 1, {"reason": "counted", "seconds": seconds})
@@ -340,8 +344,9 @@ def _resume_counted(run: Run, options: TrainOptions, strict: bool, limits: Mappi
         raise UsageError(f"{folder} is count-based and cannot be resumed. {advice}.")
     outcome = Outcome("counted", Progress(step=1))
     with sole_writer(folder):
-        if kept_validation(read_metrics(folder)) is None:
-            outcome = _validate_counted(run, run.model, run.task(), options.quiet, time.perf_counter())
+        if kept_validation(events := read_metrics(folder)) is None:
+            counting = sum(float(event["seconds"]) for event in events if event["event"] == "counted")
+            outcome = _validate_counted(run, run.model, run.task(), options.quiet, counting)
         if not (folder / REPORT).exists():
             finish_report(run, options.quiet)
     return _train_scorer(run, options, strict, limits) if has_scorer else outcome

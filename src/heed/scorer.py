@@ -45,9 +45,11 @@ def scorer_limits(run: Run, changes: Mapping[str, object] | None = None) -> dict
 
     `changes`: new limits of the run.
     """
-    own = flattened(run.recipe.training.model_dump(mode="json", exclude_defaults=True), "training.")
+    training = run.recipe.training
+    own = flattened(training.model_dump(mode="json", exclude_defaults=True), "training.")
+    own["training.max_minutes"] = training.max_minutes  # 0, for as long as it takes, was asked for
     limits = {key: value for key, value in {**own, **(changes or {})}.items() if key in LIMITS}
-    if minutes := float(str(limits.get("training.max_minutes", 0))):
+    if minutes := float(str(limits["training.max_minutes"])):
         counted = float(read_metrics(run.folder)[-1]["seconds"]) / 60
         limits["training.max_minutes"] = max(LEAST * minutes, minutes - counted, SHORTEST)
     return limits
