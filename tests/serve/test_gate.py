@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 from serving import REQUEST, Live, connected, rest_of, serving
+from starlette.datastructures import Headers
 
 from heed.core.errors import UsageError
 from heed.serve.auth import ApiKeys
 from heed.serve.errors import ApiError
-from heed.serve.gate import Hosts, public_url, web_origin
+from heed.serve.gate import Hosts, Origins, public_url, web_origin
 from heed.tasks.predictor import Predictor
 
 
@@ -97,6 +98,64 @@ def test_an_origin_that_no_browser_sends_is_refused(origin: str) -> None:
 def test_a_url_that_no_link_can_begin_with_is_refused(url: str) -> None:
     with pytest.raises(UsageError, match="--public-url"):
         public_url(url)
+
+
+def may_post(origins: Origins, origin: str | None, site: str | None = None, host: str = "127.0.0.1:8000") -> bool:
+    """Whether a request with these headers is accepted."""
+    given = {"Host": host, "Origin": origin, "Sec-Fetch-Site": site}
+    try:
+        origins.require(Headers({name: value for name, value in given.items() if value is not None}))
+    except ApiError as error:
+        assert (error.status, error.code) == (403, "wrong_origin")
+        assert "--cors-origin" in error.message
+        return False
+    return True
+
+
+@pytest.mark.parametrize(
+    ("origin", "site"),
+    [(None, None), ("http://127.0.0.1:8000", None), ("http://127.0.0.1:8000", "same-origin"), (None, "none"),
+     ("moz-extension://a-b", "none")],
+)  # fmt: skip
+def test_programs_and_the_servers_own_pages_may_post(origin: str | None, site: str | None) -> None:
+    assert may_post(Origins(), origin, site)
+
+
+@pytest.mark.parametrize(
+    ("origin", "site"),
+    [("https://evil.example", "cross-site"), ("https://evil.example", None), ("http://127.0.0.1:3000", "same-site"),
+     ("http://127.0.0.1", None), ("http://127.0.0.1:8000.evil.example", None), ("null", "cross-site"), ("null", None),
+     (None, "cross-site"), ("http://127.0.0.1:8000", "cross-site")],
+)  # fmt: skip
+def test_pages_of_other_origins_may_not_post(origin: str | None, site: str | None) -> None:
+    assert not may_post(Origins(), origin, site)
+    assert not may_post(Origins(["https://page.example"], "https://translate.example/heed/"), origin, site)
+    assert may_post(Origins(["*"]), origin, site)
+
+
+def test_pages_of_allowed_origins_may_post() -> None:
+    origins = Origins(["https://page.example"], "https://Translate.example:443/heed/")
+    for origin in ("https://page.example", "https://translate.example"):
+        assert may_post(origins, origin, "cross-site")
+        assert may_post(origins, origin)
+        assert not may_post(origins, f"{origin}:8000")
+
+
+def test_a_page_behind_a_proxy_with_tls_is_the_servers_own() -> None:
+    """The proxy passes the name on, or the browser says that the page posts to its own origin."""
+    for host in ("translate.example", "Translate.example:443"):
+        assert may_post(Origins(), "https://translate.example", host=host)
+    assert not may_post(Origins(), "https://translate.example", host="127.0.0.1:8000")
+    assert may_post(Origins(), "https://translate.example", "same-origin", "127.0.0.1:8000")
+
+
+def test_no_page_of_another_origin_can_post_to_any_route(live: Live) -> None:
+    for path in ("/suggest?q=a&s=b&source=en&target=de", "/translate", "/api/translate", "/v1/completions"):
+        answer = live.ask("POST", path, b"", {"Origin": "https://evil.example"})
+        assert answer.status == 403
+        assert "'https://evil.example'" in str(answer.json["error"])
+    assert live.post("/translate", REQUEST, Origin=live.url.rstrip("/")).status == 200
+    assert live.get("/languages", Origin="https://evil.example").status == 200
 
 
 def test_a_request_by_another_name_is_refused_in_the_form_of_each_api(live: Live) -> None:

@@ -19,7 +19,7 @@ from heed.serve.apis.schema import described
 from heed.serve.bodies import first_invalid
 from heed.serve.engine.job import ClientLeftError
 from heed.serve.errors import ApiError, error_response
-from heed.serve.gate import Gate, Hosts
+from heed.serve.gate import Gate, Hosts, Origins
 from heed.serve.limits import BodyLimit
 from heed.serve.service import Service
 from heed.serve.telemetry import CLIENT_CLOSED, Observed
@@ -53,7 +53,7 @@ def make_app(service: Service, cors_origins: Sequence[str] = (), hosts: Hosts | 
         app.include_router(routes(service))
     _handle_errors(app, service)
     app.add_middleware(BodyLimit, limits=service.limits)
-    app.add_middleware(Gate, hosts=hosts or Hosts())
+    app.add_middleware(Gate, hosts=hosts or Hosts(), origins=Origins(cors_origins, service.public_url))
     app.add_middleware(Failures, service=service)
     if cors_origins:  # around those three, so that a page can read why they refuse it, and that the server failed
         app.add_middleware(

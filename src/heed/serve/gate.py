@@ -17,6 +17,8 @@ LOCAL_HOSTS = ("127.0.0.1", "::1", "localhost")
 ANY_HOST = "*"
 MAX_QUERY_FIELDS = 100
 _CLOSE = {"connection": "close"}
+_USUAL_PORTS = {"http": ":80", "https": ":443"}
+"""Ports that browsers leave out."""
 
 
 class Hosts:
@@ -88,7 +90,7 @@ def web_origin(origin: str) -> str:
     and for `null`, which the pages of many origins send.
     """
     scheme, has_scheme, host = origin.lower().partition("://")
-    is_usual = (scheme, host.rpartition(":")[2]) in (("http", "80"), ("https", "443")) and ":" in host
+    is_usual = scheme in _USUAL_PORTS and host.endswith(_USUAL_PORTS[scheme])
     is_origin = has_scheme and scheme and host and not is_usual and not set(host) & set("/?#@* ")
     if origin != ANY_HOST and not is_origin:
         raise UsageError(
@@ -106,12 +108,51 @@ def _is_address(name: str) -> bool:
     return True
 
 
+class Origins:
+    """The web origins whose pages may post to a server: its own, and allowed ones.
+
+    Browsers let the pages of any origin post forms, and only keep the answer from them. They say which page sends a
+    request in the headers Origin and Sec-Fetch-Site, which no page can change; other programs send neither.
+    """
+
+    def __init__(self, allowed: Iterable[str] = (), public_url: str = "") -> None:
+        """`allowed`: as `web_origin` returns them. `public_url`: as `public_url` does; empty if there is none."""
+        self._allowed = {*allowed, *filter(None, [_origin_of(public_url)])}
+
+    def require(self, headers: Headers) -> None:
+        """Raise ApiError for a request that a page of another origin sends."""
+        origin, site = headers.get("origin", "").lower(), headers.get("sec-fetch-site", "")
+        # Where the browser says that the page is the server's own, a proxy may have changed the header Host.
+        if {ANY_HOST, origin} & self._allowed or site in ("same-origin", "none"):
+            return
+        if not site and (not origin or _is_of_host(origin, headers.get("host", "").lower())):
+            return
+        raise ApiError(
+            403, f"This server accepts no requests from pages of the origin {(origin or 'null')[:80]!r}. Start it with "
+            "--cors-origin and the origin of the page or, if the page is the server's own behind a proxy, with "
+            "--public-url.", code="wrong_origin",
+        )  # fmt: skip
+
+
+def _origin_of(url: str) -> str:
+    """The origin of the pages below a URL, as browsers send it; empty for an empty URL."""
+    scheme, separator, rest = url.lower().partition("://")
+    return scheme + separator + rest.partition("/")[0].removesuffix(_USUAL_PORTS.get(scheme, ""))
+
+
+def _is_of_host(origin: str, host: str) -> bool:
+    """Whether an origin is that of a header Host. A proxy with TLS changes the scheme, which is not compared."""
+    scheme, _, name = origin.partition("://")
+    return name != "" and name == host.removesuffix(_USUAL_PORTS.get(scheme, ""))
+
+
 class Gate:
     """The middleware."""
 
-    def __init__(self, app: ASGIApp, hosts: Hosts) -> None:
+    def __init__(self, app: ASGIApp, hosts: Hosts, origins: Origins) -> None:
         self.app = app
         self.hosts = hosts
+        self.origins = origins
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request."""
@@ -131,6 +172,8 @@ class Gate:
                 "Transfer-Encoding, the latter with HTTP/1.1.")  # fmt: skip
         if "host" in headers:  # HTTP/1.0 does not need it, and no web page can leave it out
             self.hosts.require(headers["host"])
+        if scope["method"] == "POST":
+            self.origins.require(headers)
         if scope["query_string"]:
             self._check_query(scope["query_string"])
 

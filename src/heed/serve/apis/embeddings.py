@@ -83,7 +83,7 @@ def routes(service: Service) -> APIRouter:
     api = EmbeddingsApi(service)
     router = APIRouter(prefix="/v1", tags=["OpenAI"], dependencies=[Depends(service.admit_bearer)])
     router.add_api_route(
-        "/embeddings", api.embeddings, methods=["POST"], responses=errors(OpenAIError, 400, 401, 404, 429, 503, 504),
-        openapi_extra=request_body(EmbeddingRequest),
+        "/embeddings", api.embeddings, methods=["POST"], openapi_extra=request_body(EmbeddingRequest),
+        responses=errors(OpenAIError, 400, 401, 403, 404, 429, 503, 504),
     )  # fmt: skip
     return router

@@ -401,7 +401,7 @@ def routes(service: Service) -> APIRouter:
     """heed's own API of one server."""
     api = HeedApi(service)
     router = APIRouter(prefix="/api", tags=["heed"], dependencies=[Depends(service.admit_bearer)])
-    failures = errors(schema.HeedError, 400, 401, 404, 429, 503, 504)
+    failures = errors(schema.HeedError, 400, 401, 403, 404, 429, 503, 504)
     streams = {**content("The answer; with `stream`, in parts, as events.", "text/event-stream"), **failures}
     report = {**content("report.md", "text/markdown"), **failures}
     get = partial(router.add_api_route, methods=["GET"])

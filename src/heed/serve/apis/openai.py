@@ -289,7 +289,7 @@ def routes(service: Service) -> APIRouter:
     streamed = content("The completion; with `stream`, in parts, as events.", "text/event-stream")
     router.add_api_route(
         "/completions", api.completions, methods=["POST"], response_model=Completion,
-        responses={**streamed, **errors(OpenAIError, 400, 401, 404, 429, 503, 504)},
+        responses={**streamed, **errors(OpenAIError, 400, 401, 403, 404, 429, 503, 504)},
         openapi_extra=request_body(CompletionRequest),
     )  # fmt: skip
     router.add_api_route(

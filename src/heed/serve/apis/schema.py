@@ -16,7 +16,7 @@ Responses = dict[int | str, dict[str, Any]]
 _REASONS = {
     400: "The request is invalid; the message says why.",
     401: "The API key is missing or wrong.",
-    403: "The API key is wrong, or this server has the route disabled.",
+    403: "The API key is wrong, this server has the route disabled, or a page of another origin posts to it.",
     404: "Not found.",
     408: "The body did not arrive in time.",
     413: "The body is too large.",
