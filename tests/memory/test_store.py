@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sqlite3
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from threading import Barrier, Timer
 
@@ -197,6 +197,21 @@ def test_creation_waits_for_another_process_that_writes_to_the_new_file(
     memory = TranslationMemory(path, EN_DE, create=True)
     timer.join()
     assert memory.add([("a", "b", "")]) == 1
+
+
+def test_readers_of_a_shared_memory_wait_for_no_suggestion_and_find_it_afterwards(memory: TranslationMemory) -> None:
+    """A suggestion waits for other programs that write, such as an import."""
+    memory.add([("Press the button.", "Drücke den Knopf.", "")])
+    shared = SharedMemory(memory.path)
+    with ThreadPoolExecutor(2) as pool, shared.of(*EN_DE)._transaction():
+        translation = pool.submit(shared.translation, *EN_DE, "Press the button.")
+        matches = pool.submit(shared.matches, *EN_DE, "Press the buttons.", lambda: None)
+        assert not wait([translation, matches], timeout=30).not_done
+    assert translation.result() == "Drücke den Knopf."
+    assert [match.unit.target for match in matches.result()] == ["Drücke den Knopf."]
+    shared.suggest(*EN_DE, "Press the button.", "Drück den Knopf.")
+    assert shared.translation(*EN_DE, "Press the button.") == "Drück den Knopf."
+    assert shared.matches(*EN_DE, "Press the button.", lambda: None)[0].unit.target == "Drück den Knopf."
 
 
 def test_a_kill_within_an_addition_leaves_what_was_added_before(tmp_path: Path) -> None:

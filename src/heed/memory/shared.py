@@ -34,6 +34,8 @@ class SharedMemory:
         """The memory of two languages, given by their codes."""
         self.to_read = cache(opened)
         """The same, opened again: whoever reads it does not wait for suggestions, which wait for other programs."""
+        self.to_compare = cache(opened)
+        """The same, opened a third time: comparing a text with the whole memory takes longer than other reading."""
 
     def suggest(self, source: str, target: str, text: str, translation: str, machine: str = "") -> None:
         """Add a translation of a text, which nobody has reviewed. `source` and `target`: language codes."""
@@ -41,7 +43,7 @@ class SharedMemory:
 
     def translation(self, source: str, target: str, text: str) -> str | None:
         """The first translation of exactly this text by a person that was approved or does not look wrong."""
-        units = self.of(source, target).exact_matches(text)
+        units = self.to_read(source, target).exact_matches(text)
         return next((unit.target for unit in units if is_usable(unit, _GUARD)), None)
 
     def matches(self, source: str, target: str, text: str, check: Callable[[], None]) -> list[NearMatch]:
@@ -49,7 +51,7 @@ class SharedMemory:
 
         `check`: see `TranslationMemory.near`.
         """
-        memory = self.of(source, target)
+        memory = self.to_compare(source, target)
         exact = (NearMatch(unit, 1.0) for unit in memory.exact_matches(text) if is_usable(unit, _GUARD))
         near = memory.near(text, MOST_NEAR, check=check, usable=lambda unit: is_usable(unit, _GUARD))
         return [*islice(exact, 1), *near]
