@@ -12,13 +12,16 @@ import urllib.request
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from command import call
 
 from heed.core.errors import UsageError
+from heed.memory.store import TranslationMemory
 from heed.serve.engine.catalogue import Catalogue
+from heed.serve.engine.languages import Language
 
 
 def test_help_shows_an_example() -> None:
@@ -80,6 +83,33 @@ def test_a_memory_guides_only_where_it_can(bigram: Path, tmp_path: Path) -> None
     assert (result.code, "--guide needs the translation memory" in result.err) == (2, True)
     result = call("serve", bigram, "--port", "0", "--guide", "--memory", tmp_path / "team.memory", "--threads", "1")
     assert (result.code, "none of these runs is one" in result.err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("pair", "said"),
+    [(("en", "de"), ""), (("en-GB", "de_AT"), "its translations from en-GB to de_AT are used\n"),
+     (("en", "fr-CA"), "its translations from en to fr-CA are used\n"),
+     (("fr", "en"), "has translations from fr to en, but none for a pair of languages of these runs")],
+)  # fmt: skip
+def test_it_is_said_which_languages_of_a_memory_are_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pair: tuple[str, str], said: str
+) -> None:
+    """Of models from English to German, and on to French."""
+    memory = tmp_path / "team.memory"
+    TranslationMemory(memory, pair, create=True).add([("A dog.", "Ein Hund.", "")])
+    english, german, french = map(Language, ("en", "de", "fr"))
+    models: list[Any] = [
+        SimpleNamespace(name="model", directions=(SimpleNamespace(source=source, target=target),))
+        for source, target in ((english, german), (german, french))
+    ]
+
+    def enough(*_: object) -> None:
+        raise UsageError("enough")
+
+    monkeypatch.setattr("heed.cli.serve._opened", lambda *_: Catalogue(models))
+    monkeypatch.setattr("heed.serve.service.make_service", enough)
+    lines = call("serve", "run", "--memory", memory, "--port", "0").err.removesuffix("error: enough\n")
+    assert said in lines and bool(said) == bool(lines)
 
 
 def test_models_run_only_in_threads_that_end_before_they_are_served(

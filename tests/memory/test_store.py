@@ -150,6 +150,31 @@ def test_the_memory_of_a_run_may_name_its_regions(tmp_path: Path) -> None:
     assert len(memory_of(tmp_path / "team.memory", EN_DE)) == 1
 
 
+def test_a_server_uses_the_memory_of_other_regions_and_adds_to_it(tmp_path: Path) -> None:
+    """Otherwise its first suggestion would hide all others from whoever opens the memory for the server's languages."""
+    path = tmp_path / "team.memory"
+    imported = TranslationMemory(path, ("en-US", "de-DE"), create=True)
+    imported.add([("A dog.", "Ein Hund.", ""), ("A small dog.", "Ein kleiner Hund.", "")])
+    shared = SharedMemory(path)
+    assert shared.translation(*EN_DE, "A dog.") == shared.translation("", "", "A dog.") == "Ein Hund."
+    assert [match.unit.source for match in shared.matches(*EN_DE, "A smart dog.", lambda: None)] == ["A small dog."]
+    assert shared.to_read(*EN_DE).languages == ("en-US", "de-DE")
+    shared.suggest(*EN_DE, "A cat.", "Eine Katze.")
+    assert shared.translation(*EN_DE, "A cat.") == "Eine Katze."
+    assert imported.pairs() == [("en-US", "de-DE")] and len(imported) == 3
+    assert shared.translation("de", "en", "A dog.") is None
+    shared.suggest("de", "en", "Ein Hund.", "A dog.")
+    assert imported.pairs() == [("de", "en"), ("en-US", "de-DE")]
+
+
+def test_a_server_adds_to_the_same_languages_that_it_reads(tmp_path: Path) -> None:
+    shared = SharedMemory(tmp_path / "team.memory")
+    assert shared.translation(*EN_DE, "A dog.") is None
+    TranslationMemory(tmp_path / "team.memory", ("en-US", "de-DE")).add([("A cat.", "Eine Katze.", "")])
+    shared.suggest(*EN_DE, "A dog.", "Ein Hund.")
+    assert shared.translation(*EN_DE, "A dog.") == "Ein Hund."
+
+
 def test_another_script_is_another_language(tmp_path: Path) -> None:
     path = tmp_path / "team.memory"
     TranslationMemory(path, ("en", "sr-Latn-RS"), create=True).add([("A dog.", "Pas.", "")])

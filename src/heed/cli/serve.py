@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -122,6 +123,8 @@ def serve(
             raise UsageError(
                 "--guide needs a translator that generates word by word, and none of these runs is one: leave it out."
             )
+        if memory is not None:
+            _say_what_is_used(memory, catalogue, quiet)
         request_limits = Limits(queue=limits.queue, seconds=limits.timeout, characters=limits.max_characters)
         service = make_service(catalogue, request_limits, keys, limits.rate, Log(quiet), memory, own_url)
         url = url_of(listener)
@@ -153,6 +156,26 @@ def _opened(
         return pool.submit(
             Catalogue.of_runs, list(pool.map(load, map(Path.resolve, runs))), names, guide
         ).result()  # there too, as a memory that guides a model is read by it
+
+
+def _say_what_is_used(memory: SharedMemory, catalogue: Catalogue, quiet: bool) -> None:
+    """Say which languages of a memory are used for those of the models, and warn if none are."""
+    from heed.memory.store import listed_pairs, pair_of
+    from heed.serve.engine.catalogue import codes_of
+
+    pairs, used = memory.pairs(), set[tuple[str, str]]()
+    for source, target in product(catalogue.languages, repeat=2):
+        codes = codes_of(source, target)
+        pair = pair_of(codes, pairs)
+        if pair is not None and catalogue.path(source, target):
+            used.add(pair)
+            if pair != codes:
+                message(f"{memory.path}: its translations from {pair[0]} to {pair[1]} are used", quiet)
+    if pairs and not used:
+        warn(
+            f"{memory.path} has translations from {listed_pairs(pairs)}, but none for a pair of languages of these "
+            "runs: they are not used.", quiet,
+        )  # fmt: skip
 
 
 def _loader(load: Callable[..., Predictor], guide: bool, quiet: bool) -> Callable[[Path], Predictor]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing
 from functools import cache
 from itertools import islice
 from pathlib import Path
@@ -10,7 +11,7 @@ from pathlib import Path
 from heed.core.errors import MissingInputError, StorageError
 from heed.inference.output_checks import Guard
 from heed.memory.review import is_usable
-from heed.memory.store import NearMatch, TranslationMemory
+from heed.memory.store import NearMatch, TranslationMemory, pair_of
 
 _GUARD = Guard()
 MOST_NEAR = 3
@@ -18,24 +19,38 @@ MOST_NEAR = 3
 
 
 class SharedMemory:
-    """A memory for all directions of a server. Several threads may use it."""
+    """A memory for all directions of a server. Several threads may use it.
+
+    Each direction has one pair of its languages, found when it is first used: see `pair_of`.
+    """
 
     def __init__(self, path: Path) -> None:
         """Open the file, or create it. Raises DataError for a file that is not a memory, and StorageError."""
+        self.path = path
         TranslationMemory(path, ("", ""), create=True).close()
 
         def opened(source: str, target: str) -> TranslationMemory:
             try:
-                return TranslationMemory(path, (source, target))
+                return TranslationMemory(path, self.languages(source, target))
             except MissingInputError as error:  # somebody has deleted it since
                 raise StorageError(str(error)) from error
 
+        self.languages = cache(self._languages)
+        """The pair of the memory for two languages, given by their codes: these codes if it has no units for them."""
         self.of = cache(opened)
         """The memory of two languages, given by their codes."""
         self.to_read = cache(opened)
         """The same, opened again: whoever reads it does not wait for suggestions, which wait for other programs."""
         self.to_compare = cache(opened)
         """The same, opened a third time: comparing a text with the whole memory takes longer than other reading."""
+
+    def pairs(self) -> list[tuple[str, str]]:
+        """The pairs of languages of all units."""
+        with closing(TranslationMemory(self.path, ("", ""))) as memory:
+            return memory.pairs()
+
+    def _languages(self, source: str, target: str) -> tuple[str, str]:
+        return pair_of((source, target), self.pairs()) or (source, target)
 
     def suggest(self, source: str, target: str, text: str, translation: str, machine: str = "") -> None:
         """Add a translation of a text, which nobody has reviewed. `source` and `target`: language codes."""

@@ -100,17 +100,29 @@ def memory_of(path: Path, languages: tuple[str, str]) -> TranslationMemory:
         return TranslationMemory(path)
     memory = TranslationMemory(path, languages)
     pairs = memory.pairs()
-    if not pairs or languages in pairs:
+    pair = pair_of(languages, pairs)
+    if pair == languages or not pairs:
         return memory
     memory.close()
-    similar = [pair for pair in pairs if all(map(_differ_in_region, pair, languages))]
-    if len(similar) != 1:
+    if pair is None:
         raise UsageError(
             f"{path} has no translation from {languages[0]} to {languages[1]}; it has {listed_pairs(pairs)}. Import "
             f"translations with --src-lang {languages[0]} --tgt-lang {languages[1]}."
         )
-    message(f"{path}: its translations from {similar[0][0]} to {similar[0][1]} are used")
-    return TranslationMemory(path, similar[0])
+    message(f"{path}: its translations from {pair[0]} to {pair[1]} are used")
+    return TranslationMemory(path, pair)
+
+
+def pair_of(languages: tuple[str, str], pairs: Sequence[tuple[str, str]]) -> tuple[str, str] | None:
+    """Those of the pairs of languages of a memory that are the languages of a run.
+
+    It is exactly these languages or else the only pair that differs from them in its regions, or the only pair at all
+    if a language of the run is unknown, and so empty. None without such a pair.
+    """
+    if languages in pairs:
+        return languages
+    similar = [pair for pair in pairs if not all(languages) or all(map(_differ_in_region, pair, languages))]
+    return similar[0] if len(similar) == 1 else None
 
 
 def _differ_in_region(one: str, other: str) -> bool:
@@ -306,7 +318,8 @@ class TranslationMemory:
 
     def pairs(self) -> list[tuple[str, str]]:
         """The pairs of languages of all units."""
-        return self._connection.execute("SELECT DISTINCT src_lang, tgt_lang FROM unit ORDER BY 1, 2").fetchall()
+        rows = self._all("SELECT DISTINCT src_lang, tgt_lang FROM unit ORDER BY 1, 2", ())
+        return [(src, tgt) for src, tgt in rows]
 
     def _only_languages(self) -> tuple[str, str]:
         pairs = self.pairs()
