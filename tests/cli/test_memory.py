@@ -80,6 +80,16 @@ def test_a_source_is_found_exactly_and_nearly(memory: Path) -> None:
     assert similarities[0] == "1.00" and 0.7 < float(similarities[1]) < 1
 
 
+def test_tabs_and_line_breaks_in_a_unit_make_no_other_columns_and_lines(tmp_path: Path) -> None:
+    memory, out = tmp_path / "team.memory", tmp_path / "out.tsv"
+    TranslationMemory(memory, ("en", "de"), create=True).add([("Press\tthe button.", "Knopf:\ndrücken\t!" * 20, "")])
+    source, target = "Press the button.", "Knopf: drücken !" * 20
+    assert call("memory", "export", memory, "--out", out).code == 0
+    assert list(read_pairs(CorpusFiles(pairs=out, src_lang="en", tgt_lang="de"))) == [(source, target)]
+    assert call("memory", "review", memory).out.rstrip("\n").split("\t")[2:] == [source, target]
+    assert call("memory", "find", memory, "Press\tthe button.").out == f"1.00\t{source}\t{target}\n"
+
+
 def test_mistakes_are_refused(memory: Path, tmp_path: Path) -> None:
     result = call("memory", "review", memory, "--approve", 1, "--approve", 1, "--reject", 2, "--reject", 99)
     assert (result.code, "has no unit with the id 99: nothing was changed" in result.err) == (2, True)

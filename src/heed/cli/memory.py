@@ -96,7 +96,7 @@ def export(
     from heed.core.files import storage_errors
     from heed.memory.tmx import tmx_lines
     from heed.text.archives import open_text_output, plain_name
-    from heed.text.readers.tables import one_line
+    from heed.text.readers.tables import tsv_field
 
     kind = Path(plain_name(out)).suffix
     if kind not in (".tmx", ".tsv"):
@@ -107,7 +107,7 @@ def export(
     lines = (
         tmx_lines(units, languages, library_versions()["heed"])
         if kind == ".tmx"
-        else (f"{one_line(unit.source)}\t{one_line(unit.target)}" for unit in units)
+        else (f"{tsv_field(unit.source)}\t{tsv_field(unit.target)}" for unit in units)
     )
     with storage_errors("write the translations", path=out), open_text_output(out) as file:
         file.writelines(f"{line}\n" for line in lines)
@@ -138,7 +138,7 @@ def review(
     """
     from heed.inference.output_checks import Guard
     from heed.memory.review import suspicious
-    from heed.text.readers.tables import one_line
+    from heed.text.readers.tables import tsv_field
 
     with closing(_open(memory, src_lang, tgt_lang)) as opened:
         _require_decisions(opened, approve or [], reject or [])
@@ -153,7 +153,7 @@ def review(
         num_new = sum(1 for _ in opened.units("new"))
     for each in looks_wrong.values():
         if each.unit.state == "new":
-            texts = map(one_line, (each.unit.source, each.unit.target))
+            texts = map(tsv_field, (each.unit.source, each.unit.target))
             sys.stdout.write("\t".join((str(each.unit.id), "; ".join(each.reasons), *texts)) + "\n")
     message(f"{memory}: {len(units):,} translations, {num_new:,} of them not reviewed", quiet)
 
@@ -170,14 +170,14 @@ def find(
 
       heed memory find team.memory "Press the green button."
     """
-    from heed.text.readers.tables import one_line
+    from heed.text.readers.tables import tsv_field
 
     with closing(_open(memory, src_lang, tgt_lang)) as opened:
         exact = opened.exact(text)
         matches = [(1.0, exact)] if exact else []
         matches += [(match.similarity, match.unit) for match in opened.near(text)]
     for similarity, unit in matches:
-        sys.stdout.write(f"{similarity:.2f}\t{one_line(unit.source)}\t{one_line(unit.target)}\n")
+        sys.stdout.write(f"{similarity:.2f}\t{tsv_field(unit.source)}\t{tsv_field(unit.target)}\n")
 
 
 def _open(path: Path, src_lang: str, tgt_lang: str, create: bool = False) -> TranslationMemory:

@@ -49,6 +49,11 @@ def one_line(text: str) -> str:
     return _BREAK.sub(" ", text) if "\n" in text or "\r" in text else text
 
 
+def tsv_field(text: str) -> str:
+    """The text as a field of TSV, which has neither line breaks nor tabs: spaces in their places."""
+    return one_line(text).replace("\t", " ")
+
+
 def read_table(files: CorpusFiles, errors: Errors, left_out: Counter[str]) -> Iterator[Pair]:
     """A pair from each line of TSV, or from each row of CSV that is not empty.
 
