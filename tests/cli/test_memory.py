@@ -80,6 +80,13 @@ def test_a_source_is_found_exactly_and_nearly(memory: Path) -> None:
     assert similarities[0] == "1.00" and 0.7 < float(similarities[1]) < 1
 
 
+def test_corrections_within_one_language_do_not_look_wrong(tmp_path: Path) -> None:
+    memory = tmp_path / "team.memory"
+    units = [("The man are walking his dog.", "The man is walking his dog.", ""), ("He walks.", "He walks.", "")]
+    TranslationMemory(memory, ("en-GB", "en-US"), create=True).add(units)
+    assert call("memory", "review", memory).out == ""
+
+
 def test_tabs_and_line_breaks_in_a_unit_make_no_other_columns_and_lines(tmp_path: Path) -> None:
     memory, out = tmp_path / "team.memory", tmp_path / "out.tsv"
     TranslationMemory(memory, ("en", "de"), create=True).add([("Press\tthe button.", "Knopf:\ndrücken\t!" * 20, "")])

@@ -6,7 +6,7 @@ import pytest
 from growth import require_linear_time
 
 from heed.inference.output_checks import Guard
-from heed.memory.review import is_usable
+from heed.memory.review import guard_of, is_usable
 from heed.memory.store import Unit
 
 
@@ -27,6 +27,18 @@ def unit(source: str, target: str) -> Unit:
 )
 def test_an_address_that_the_source_lacks_looks_wrong(source: str, target: str, usable: bool) -> None:
     assert is_usable(unit(source, target), Guard()) is usable
+
+
+@pytest.mark.parametrize(
+    ("languages", "usable"),
+    [(("en", "en"), True), (("en-GB", "eng"), True), (("xx", "xx"), True), (("en", "de"), False), (("", ""), False),
+     (("xx", "yy"), False)],
+)  # fmt: skip
+def test_a_copy_looks_wrong_unless_both_sides_are_in_one_language(languages: tuple[str, str], usable: bool) -> None:
+    guard, source = guard_of(languages), "the man are walking his dog"
+    for target in (source, "the man is walking his dog"):
+        assert is_usable(unit(source, target), guard) is usable
+    assert not is_usable(unit(source, ""), guard)
 
 
 @pytest.mark.parametrize(

@@ -167,6 +167,19 @@ def test_a_server_uses_the_memory_of_other_regions_and_adds_to_it(tmp_path: Path
     assert imported.pairs() == [("de", "en"), ("en-US", "de-DE")]
 
 
+def test_corrections_within_one_language_are_used(tmp_path: Path) -> None:
+    shared = SharedMemory(tmp_path / "team.memory")
+    wrong, right = "The man are walking his dog.", "The man is walking his dog."
+    for languages in (("en", "en"), EN_DE):
+        shared.suggest(*languages, wrong, right)
+        shared.suggest(*languages, right, right)
+    assert [shared.translation("en", "en", text) for text in (wrong, right)] == [right, right]
+    found = shared.matches("en", "en", "The man are walking his dogs.", lambda: None)
+    assert [match.unit.source for match in found] == [wrong, right]
+    assert shared.translation(*EN_DE, wrong) is None
+    assert shared.matches(*EN_DE, wrong, lambda: None) == []
+
+
 def test_a_server_adds_to_the_same_languages_that_it_reads(tmp_path: Path) -> None:
     shared = SharedMemory(tmp_path / "team.memory")
     assert shared.translation(*EN_DE, "A dog.") is None

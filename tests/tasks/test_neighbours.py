@@ -12,13 +12,13 @@ import pytest
 import torch
 from random_models import EOS, model_of
 
-from heed.core.errors import UsageError
+from heed.core.errors import DataError, UsageError
 from heed.inference.translator import ModelTranslator
 from heed.memory.store import TranslationMemory
 from heed.models.nearest_neighbours import fit, interpolated
 from heed.tasks.predictor import Combination, Predictor
 from heed.tasks.translation import neighbours
-from heed.tasks.translation.neighbours import Guide, RelatedPairs
+from heed.tasks.translation.neighbours import Guide, RelatedPairs, open_memory
 from heed.text.normalise import Normaliser
 from heed.text.tokenizers.symbols import Word
 
@@ -141,6 +141,17 @@ def test_what_people_add_approve_and_reject_counts_from_the_next_search_on(memor
     memory.set_state([1], "rejected")
     memory.set_state([4], "approved")
     assert found("a b c") == ids("https://b.example", "b d")
+
+
+def test_corrections_within_one_language_guide_a_translator(tmp_path: Path) -> None:
+    path = tmp_path / "team.memory"
+    TranslationMemory(path, ("en", "en"), create=True).add([("a b c d", "a b c d", "")])
+    guide = Guide(ModelTranslator(model_of("transformer"), WORDS, WORDS, Normaliser()), open_memory(path, ("en", "en")))
+    [store] = guide.stores([key("a b c d")])
+    assert store.values.tolist() == [*WORDS.encode(["a b c d"])[0], EOS]
+    TranslationMemory(path, ("en", "de")).add([("a b c d", "a b c d", "")])
+    with pytest.raises(DataError, match="no usable translation from en to de"):
+        open_memory(path, ("en", "de"))
 
 
 def test_rejected_translations_hide_none_that_are_less_related(memory: TranslationMemory) -> None:

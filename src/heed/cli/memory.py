@@ -138,6 +138,7 @@ def review(
     """
     from heed.inference.output_checks import Guard
     from heed.memory.review import suspicious
+    from heed.text.language.codes import same_language
     from heed.text.readers.tables import tsv_field
 
     with closing(_open(memory, src_lang, tgt_lang)) as opened:
@@ -145,7 +146,8 @@ def review(
         opened.set_state(approve or [], "approved")
         opened.set_state(reject or [], "rejected")
         units = list(opened.units("new", "approved"))
-        guard = Guard.of_pairs([(unit.source, unit.target) for unit in units][:1000])
+        is_one_language = same_language(*opened.languages)
+        guard = Guard.of_pairs([(unit.source, unit.target) for unit in units][:1000], is_one_language)
         looks_wrong = {each.unit.id: each for each in suspicious(units, guard)}
         if approve_rest:
             rest = [unit.id for unit in units if unit.state == "new" and unit.id not in looks_wrong]

@@ -2,7 +2,8 @@
 
 Corrections come from whoever uses a page. A unit is suspicious if it is empty or a copy on one side, if the output
 checks would flag it as a translation of its source, if it is too short or too long, if it has an address that its
-source does not have, or if the same source has another translation that nobody has rejected.
+source does not have, or if the same source has another translation that nobody has rejected. Between varieties of one
+language, as in corrected spelling, a copy is nothing suspicious.
 """
 
 from __future__ import annotations
@@ -14,13 +15,15 @@ from dataclasses import dataclass
 
 from heed.inference.output_checks import Guard
 from heed.memory.store import Unit
+from heed.text.language.codes import same_language
 from heed.text.pair_filter import PairFilter, PairFilterConfig
 
 _ADDRESS = re.compile(r"(?:https?://|www\.)\S+|(?<![^\s@])[^\s@]++@[^\s@.]++\.\S+", re.IGNORECASE)
 """Written so that no character is read more than a few times: whoever suggests a translation chooses its text."""
 _AROUND = re.compile(r"^\W+|(?<!\W)\W+$")
-_FILTER = PairFilterConfig(drop_copies=True, max_length_ratio=4.0)
+_FILTER = PairFilterConfig(max_length_ratio=4.0)
 """Stricter than for training data: a person looks at what it finds."""
+_FILTER_WITH_COPIES = _FILTER.model_copy(update={"drop_copies": True})
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,11 @@ class Suspicion:
 
     unit: Unit
     reasons: tuple[str, ...]
+
+
+def guard_of(languages: tuple[str, str]) -> Guard:
+    """The guard for the units of a pair of languages, which are empty if they are unknown."""
+    return Guard(same_language=same_language(*languages))
 
 
 def suspicious(units: Iterable[Unit], guard: Guard) -> Iterator[Suspicion]:
@@ -52,7 +60,8 @@ def is_usable(unit: Unit, guard: Guard) -> bool:
 
 
 def _reasons(unit: Unit, guard: Guard) -> Iterator[str]:
-    reason = PairFilter(_FILTER).reason_to_drop(unit.source, unit.target)
+    config = _FILTER if guard.same_language else _FILTER_WITH_COPIES
+    reason = PairFilter(config).reason_to_drop(unit.source, unit.target)
     if reason is not None:
         yield reason
     if unit.source.strip() and unit.target.strip():

@@ -9,11 +9,9 @@ from itertools import islice
 from pathlib import Path
 
 from heed.core.errors import MissingInputError, StorageError
-from heed.inference.output_checks import Guard
-from heed.memory.review import is_usable
+from heed.memory.review import guard_of, is_usable
 from heed.memory.store import NearMatch, TranslationMemory, pair_of
 
-_GUARD = Guard()
 MOST_NEAR = 3
 """Translations of similar texts that are shown."""
 
@@ -58,8 +56,9 @@ class SharedMemory:
 
     def translation(self, source: str, target: str, text: str) -> str | None:
         """The first translation of exactly this text by a person that was approved or does not look wrong."""
-        units = self.to_read(source, target).exact_matches(text)
-        return next((unit.target for unit in units if is_usable(unit, _GUARD)), None)
+        memory = self.to_read(source, target)
+        guard = guard_of(memory.languages)
+        return next((unit.target for unit in memory.exact_matches(text) if is_usable(unit, guard)), None)
 
     def matches(self, source: str, target: str, text: str, check: Callable[[], None]) -> list[NearMatch]:
         """Translations by people of this text and of similar ones, the most similar first, without what looks wrong.
@@ -67,6 +66,7 @@ class SharedMemory:
         `check`: see `TranslationMemory.near`.
         """
         memory = self.to_compare(source, target)
-        exact = (NearMatch(unit, 1.0) for unit in memory.exact_matches(text) if is_usable(unit, _GUARD))
-        near = memory.near(text, MOST_NEAR, check=check, usable=lambda unit: is_usable(unit, _GUARD))
+        guard = guard_of(memory.languages)
+        exact = (NearMatch(unit, 1.0) for unit in memory.exact_matches(text) if is_usable(unit, guard))
+        near = memory.near(text, MOST_NEAR, check=check, usable=lambda unit: is_usable(unit, guard))
         return [*islice(exact, 1), *near]

@@ -23,12 +23,11 @@ from torch import Tensor
 from heed.core.errors import DataError
 from heed.data.batch import collate
 from heed.decoding.scoring import forced_pass, in_length_order
-from heed.inference.output_checks import Guard
 from heed.inference.sentences import MAX_CHARACTERS
 from heed.inference.translator import ModelTranslator
 from heed.memory.domain import Domain
 from heed.memory.related import RelatedSentences, Usable
-from heed.memory.review import is_usable
+from heed.memory.review import guard_of, is_usable
 from heed.memory.store import TranslationMemory, Unit, memory_of
 from heed.models.nearest_neighbours import (
     Interpolation,
@@ -49,7 +48,6 @@ NUM_FITTED = 100
 """Pairs of the memory, and of validation data, that the interpolation is fitted to."""
 VALIDATION_WEIGHT = 4
 """How many times as much the validation data counts (docs/results/low-resource.md)."""
-_GUARD = Guard()
 _UNUSED = Interpolation(0.0, 1.0, 1.0, 0.0, 0.0)
 T = TypeVar("T")
 
@@ -60,7 +58,8 @@ def open_memory(path: Path, languages: tuple[str, str]) -> TranslationMemory:
     Raises DataError if it has none, and what opening a memory raises.
     """
     memory = memory_of(path, languages)
-    if any(_is_readable((unit.source, unit.target)) and is_usable(unit, _GUARD) for unit in memory.units()):
+    guard = guard_of(memory.languages)
+    if any(_is_readable((unit.source, unit.target)) and is_usable(unit, guard) for unit in memory.units()):
         return memory
     memory.close()
     direction = " to ".join(memory.languages)
@@ -96,7 +95,8 @@ class Guide:
         """The numbers of the pairs, by their texts."""
         self._num_pairs_when_fitted = 0
         self._lock = Lock()
-        self._may_be_used = lru_cache(1 << 16)(lambda unit: is_usable(unit, _GUARD))
+        guard = guard_of(memory.languages)
+        self._may_be_used = lru_cache(1 << 16)(lambda unit: is_usable(unit, guard))
         self._update()
 
     def stores(self, keys: Sequence[Hashable]) -> list[Store]:

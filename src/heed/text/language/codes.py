@@ -125,6 +125,11 @@ def is_right_to_left(code: str) -> bool:
     return code_of(code) in _RIGHT_TO_LEFT
 
 
+def same_language(one: str, other: str) -> bool:
+    """Whether two codes are one known language, in any of its varieties: `en` and `en-GB`, `eng` or `English`."""
+    return bool(one) and (code_of(one) or one) == (code_of(other) or other)
+
+
 def same_tag(language: str, tag: str) -> bool:
     """Whether a tag names a language or a variety of it: `en` accepts `en-US` and `EN_gb`, but not `eng`."""
     parts, of_language = (text.strip().lower().replace("_", "-").split("-") for text in (tag, language))
