@@ -196,6 +196,16 @@ def test_another_script_is_another_language(tmp_path: Path) -> None:
         memory_of(path, ("en", "sr-Cyrl"))
 
 
+def test_a_full_disk_is_named_and_leaves_the_memory_usable(memory: TranslationMemory) -> None:
+    memory.add([("kept", "kept", "")])
+    memory._connection.execute("PRAGMA max_page_count = 1")  # SQLite takes no less than what the file has
+    with pytest.raises(StorageError, match="database or disk is full"):
+        memory.add([("lost", "x" * 1_000_000, "")])
+    memory._connection.execute("PRAGMA max_page_count = 1000000")
+    assert memory.add([("later", "later", "")]) == 1
+    assert [unit.source for unit in memory.units()] == ["kept", "later"]
+
+
 def test_several_connections_add_at_once_without_loss(tmp_path: Path) -> None:
     path = tmp_path / "team.memory"
     memories = [TranslationMemory(path, EN_DE, create=True) for _ in range(4)]

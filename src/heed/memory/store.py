@@ -334,10 +334,11 @@ class TranslationMemory:
             self._connection.execute("BEGIN IMMEDIATE")
             try:
                 yield self._connection
+                self._connection.execute("COMMIT")
             except BaseException:
-                self._connection.execute("ROLLBACK")
+                if self._connection.in_transaction:  # a full disk, for instance, has already ended it
+                    self._connection.execute("ROLLBACK")
                 raise
-            self._connection.execute("COMMIT")
 
     def _all(self, query: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
         with self._errors(), self._lock:
