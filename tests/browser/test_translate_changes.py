@@ -77,6 +77,21 @@ def test_the_focus_stays_where_an_alternative_or_a_word_is_chosen(page: Page) ->
     assert page.evaluate("() => document.activeElement.matches('.word[aria-pressed=true]')")
 
 
+def test_a_word_that_was_chosen_for_one_sentence_changes_no_other(page: Page) -> None:
+    server = StandIn()
+    translate(opened(page, server), "ba ce\nfo gu")
+    page.get_by_role("tab", name="Next word").click()
+    waiting = server.hold(page.context, "/api/translate")
+    with page.expect_request("**/api/translate"):
+        page.locator("button.pick").first.click()
+    output(page).get_by_role("button").nth(1).click()
+    page.get_by_role("group", name="source").get_by_role("button", name="fo", exact=True).wait_for()
+    with page.expect_response("**/api/translate"):
+        waiting[0].fallback()
+    page.evaluate("() => new Promise((resolve) => setTimeout(resolve))")
+    assert output(page).inner_text() == f"{best('ba ce')}\n{best('fo gu')}"
+
+
 def test_answers_leave_no_listeners_behind(page: Page) -> None:
     opened(page, StandIn())
     page.evaluate(

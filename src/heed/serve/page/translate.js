@@ -239,9 +239,9 @@ export function translatePanel(served, modelInUse) {
 
   /** Translate the sentence again with a prefix. `place`: index of its last word. */
   function steer(prefix, place) {
-    const { answer } = state;
+    const { answer, sentence, given } = state;
     const model = modelOf(answer);
-    const text = answer.sentences[state.sentence].source;
+    const text = answer.sentences[sentence].source;
     work.run(
       async (signal) => {
         const body = {
@@ -253,6 +253,8 @@ export function translatePanel(served, modelInUse) {
           ...options.values(),
         };
         const steered = await ask("api/translate", body, signal);
+        const isCurrent = state.answer === answer && state.sentence === sentence && state.given === given;
+        if (!isCurrent) return; // another sentence or output was chosen meanwhile, which this would overwrite
         live.textContent = `Changed to: ${steered.text}`;
         take(steered.sentences[0].hypotheses[0].text, place);
       },
