@@ -212,6 +212,22 @@ def test_options_are_sent(page: Page) -> None:
     assert body["glossary"] == [{"source": "ba", "target": "kan"}]
 
 
+def test_a_line_of_the_glossary_is_read_or_named(page: Page) -> None:
+    server = StandIn()
+    opened(page, server)
+    page.get_by_text("Options").click()
+    glossary, said = page.get_by_label("Glossary"), page.locator("details.options").get_by_role("alert")
+    glossary.fill("ba = kan = x\nce\tler=\nnonsense\ndi=\n\tfo")
+    translate(page)
+    terms = [{"source": "ba", "target": "kan = x"}, {"source": "ce", "target": "ler="}]
+    assert server.bodies("/api/translate")[-1]["glossary"] == terms
+    fault = "Not used in the glossary, as it is not like “dog = Hund”: “nonsense”, “di=”, “fo”"
+    assert said.first.inner_text() == fault
+    glossary.fill("ba = kan")
+    translate(page, "ce")
+    assert said.first.inner_text() == ""
+
+
 ERRORS: list[tuple[Any, str]] = [
     ((503, {"error": {"message": "The queue is full.", "code": "overloaded"}}), "The queue is full. Try again in 7 s."),
     ((429, {"error": "Slowdown: 80 per 1 minute"}), "Slowdown: 80 per 1 minute"),
