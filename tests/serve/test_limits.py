@@ -8,6 +8,7 @@ import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 from serving import REQUEST, SENTENCE, Held, Live, Runs, connected, held, rest_of, serving, until
@@ -55,6 +56,14 @@ def test_the_rest_of_a_refused_body_is_read_for_a_bounded_time_and_size(
         with pytest.raises(ConnectionError):
             for _ in range(1 << 14):
                 client.sendall(b"x" * (1 << 16))
+
+
+@pytest.mark.parametrize("characters", [1, 10_000, 50_000])
+def test_a_body_may_have_as_many_characters_as_its_texts_however_they_are_escaped(characters: int) -> None:
+    assert Limits(characters=characters).body_bytes >= Limits().body_bytes == 1 << 20
+    suggestion = {"q": "\U0001f600" * characters, "s": "\U0001f600" * characters, "source": "en", "target": "de"}
+    for body in (json.dumps(suggestion), urlencode(suggestion)):
+        assert len(body) <= Limits(characters=characters).body_bytes
 
 
 def test_a_body_that_does_not_arrive_is_refused(loaded: list[Predictor]) -> None:

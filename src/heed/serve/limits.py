@@ -19,15 +19,16 @@ _CLOSE = {"connection": "close"}
 """Header of an answer to a request whose body is not read to its end."""
 DISCARDED_BYTES = 64 << 20
 """What is read of a body that has been refused."""
+USUAL_CHARACTERS = 10_000
+CHARACTER_BYTES = 24
+"""Twelve for a character that is escaped in JSON or in a form, in each of the two texts of a suggestion."""
 
 
 @dataclass(frozen=True)
 class Limits:
     """Sizes and times that requests may not exceed."""
 
-    body_bytes: int = 1 << 20
-    """Size of a request's body."""
-    characters: int = 10_000
+    characters: int = USUAL_CHARACTERS
     """Characters of all texts of a request. A file is limited by its body alone."""
     texts: int = 128
     """Texts to translate in one request."""
@@ -56,6 +57,11 @@ class Limits:
     """Time for a body to arrive."""
     write_seconds: float = 30.0
     """Time for a client to read 64 KiB of an answer, or the rest of it."""
+
+    @property
+    def body_bytes(self) -> int:
+        """Size of a request's body: 1 MiB, and more if more characters are allowed than usual."""
+        return (1 << 20) + CHARACTER_BYTES * max(0, self.characters - USUAL_CHARACTERS)
 
     @property
     def connections(self) -> int:
