@@ -284,6 +284,15 @@ def test_invalid_utf8_in_finished_translations_is_replaced_on_request(tmp_path: 
     assert call(*words, "--errors", "replace").code == 0
 
 
+@pytest.mark.parametrize(
+    "words",
+    [("--conll", "F"), ("--table", "F"), ("--similarity", "F"), ("--text", "F"), ("--src", "F"), ("--worst", 3)],
+)
+def test_a_calibration_reads_no_test_set(words: tuple[object, ...]) -> None:
+    result = call("evaluate", "run", "--calibrate", *words)
+    assert (result.code, f"leave out {words[0]}." in result.err) == (2, True)
+
+
 def test_a_call_without_systems_is_refused() -> None:
     result = call("evaluate", "--src", "a", "--ref", "b")
     assert result.code == 2

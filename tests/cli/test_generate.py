@@ -165,6 +165,8 @@ def test_wrong_calls_are_refused(bigram: Path, translator: Path, speaker: Path) 
     assert "different vocabularies" in strangers.err
     both = call("generate", bigram, "--beam", "2", "--top-k", "5")
     assert (both.code, "cannot be combined with --beam" in both.err) == (2, True)
+    seeded = call("generate", bigram, "--beam", "2", "--seed", "0")
+    assert (seeded.code, "--seed cannot be combined with --beam" in seeded.err) == (2, True)
     stopped = call("generate", bigram, "--beam", "2", "--stop", "x")
     assert (stopped.code, "--stop needs sampling or --beam 1" in stopped.err) == (2, True)
     nothing = call("generate", bigram, "--stop", "")

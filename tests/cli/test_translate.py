@@ -161,7 +161,7 @@ def test_sampling_depends_on_the_seed_and_not_on_other_lines(translator: Path) -
 
 
 def test_sampling_options_need_sampling(translator: Path) -> None:
-    for flag in ("--temperature", "--top-k", "--top-p"):
+    for flag in ("--temperature", "--top-k", "--top-p", "--seed"):
         result = call("translate", translator, flag, "1", stdin="ba\n")
         assert result.code == 2
         assert "need --sample" in result.err

@@ -60,8 +60,9 @@ def evaluate(
     """
     folders = runs or []
     if calibrate:
+        others = [flag for group in (files, texts, translations, predictions) for flag in flags_given(group)]
         _refuse(
-            [*flags_given(files), *flags_given(texts), *flags_given(translations), *["--ensemble"] * ensemble],
+            [*others, *["--ensemble"] * ensemble],
             "--calibrate reads the validation data of the run itself",
         )
         _calibrate(folders, search, json_output, compute, quiet)

@@ -121,8 +121,9 @@ def generate(
 
 def _check(prompts: PromptFlags, sampling: SamplingFlags, limits: LimitFlags) -> None:
     """Raise UsageError for options that cannot be combined."""
-    if limits.beam and flags_given(sampling):
-        raise UsageError(f"{', '.join(flags_given(sampling))} cannot be combined with --beam, which does not sample.")
+    of_sampling = [*flags_given(sampling), *["--seed"] * (limits.seed is not None)]
+    if limits.beam and of_sampling:
+        raise UsageError(f"{', '.join(of_sampling)} cannot be combined with --beam, which does not sample.")
     if limits.beam > 1 and limits.stop:
         raise UsageError("--stop needs sampling or --beam 1: a wider beam compares whole lines.")
     if 0 < limits.beam < prompts.samples:

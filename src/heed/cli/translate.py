@@ -298,8 +298,8 @@ def _check(
     """Raise UsageError for options that cannot be combined."""
     from heed.decoding.options import require_plain_beam
 
-    if not options.sample and {"temperature", "top_k", "top_p"} & changes.keys():
-        raise UsageError("--temperature, --top-k and --top-p need --sample.")
+    if not options.sample and {"temperature", "top_k", "top_p", "seed"} & changes.keys():
+        raise UsageError("--temperature, --top-k, --top-p and --seed need --sample.")
     if options.sample and "beam_size" in changes:
         raise UsageError("--sample replaces beam search: leave out --beam.")
     before_line = (layout.scores or layout.alignment) and not layout.json_lines
