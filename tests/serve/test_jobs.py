@@ -86,6 +86,33 @@ def test_a_stream_that_nobody_begins_to_read_is_cancelled() -> None:
     assert run_in_a_thread(left()) == 0
 
 
+class Late(Future[str]):
+    """Ends between the time-out of those who wait for it and their next look."""
+
+    def __init__(self, error: Exception | None) -> None:
+        super().__init__()
+        self.error = error
+
+    def result(self, timeout: float | None = None) -> str:
+        """As a future."""
+        if timeout is None:
+            return super().result()
+        if self.error is None:
+            self.set_result("done")
+        else:
+            self.set_exception(self.error)
+        raise TimeoutError
+
+
+def test_work_that_ends_when_a_job_stops_waiting_for_it_has_its_own_result() -> None:
+    futures = [Late(None), Late(TimeoutError("of the work"))]
+    worker: Any = SimpleNamespace(num_waiting=0, call=lambda work: futures.pop(0))
+    job = Job(worker, Limits(), Metrics(), 60.0, Pace())
+    assert job.call(lambda: "done") == "done"
+    with pytest.raises(TimeoutError, match="of the work"):
+        job.call(lambda: "done")
+
+
 def test_only_time_in_which_a_job_needs_the_worker_is_time_in_the_queue() -> None:
     """A file may take long to read, and the first search that it then submits has not waited."""
     worker: Any = SimpleNamespace(num_waiting=1, call=lambda work: Future())

@@ -112,8 +112,8 @@ class Job:
                 try:
                     return future.result(timeout=0.1)
                 except FutureTimeout:
-                    if future.done():  # the work itself raised a time-out
-                        raise
+                    if future.done():  # the work has just ended, or raised a time-out itself
+                        return future.result()
         finally:
             future.cancel()  # no effect on what has started
 
