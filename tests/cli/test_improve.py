@@ -279,6 +279,23 @@ def test_changed_training_data_is_refused(translator: Path, tmp_path: Path, monk
     assert (result.code, "is not the file that" in result.err, list(trained)) == (65, True, [])
 
 
+def test_the_pairs_are_read_where_heed_data_says(
+    translator: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(improving.Improvement, "_do_rounds", lambda _: None)
+    copy, data = shutil.copytree(translator, tmp_path / "copy"), Run(translator).recipe.data
+    there = tmp_path / "there"
+    there.mkdir()
+    for path in map(Path, (data.src, data.tgt)):
+        shutil.copy(path, there)
+        (copy / RECIPE).write_text((copy / RECIPE).read_text().replace(str(path), path.name))
+    monkeypatch.setenv("HEED_DATA", str(there))
+    assert improve(copy, tmp_path / "out").code == 3
+    write_pairs(there, seed=3)
+    result = improve(copy, tmp_path / "other")
+    assert (result.code, "is not the file that" in result.err) == (65, True)
+
+
 def test_wrong_calls_are_refused(
     translator: Path, bigram: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

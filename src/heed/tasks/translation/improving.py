@@ -29,6 +29,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from heed.core.config import flattened
+from heed.core.environment import data_dir
 from heed.core.errors import DataError, UsageError
 from heed.core.files import atomic_folder, atomic_write, is_debris, sole_writer, storage_errors
 from heed.core.own_scorer import SCORER
@@ -106,7 +107,8 @@ class Improvement:
         self.force = force
         self.init = init
         self.folder = out.with_name(f"{out.name}.improve")
-        self.data: TranslationData = run.recipe.data
+        data: TranslationData = run.recipe.data
+        self.data = data.model_copy(update={"dir": str(data_dir() or data.dir)})  # where candidates read it
         self.texts = Texts(self.folder / "text", self.data)
         self.record: Record
         self._reads_text = run.blank_model.reads_target_text
