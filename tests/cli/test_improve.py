@@ -16,8 +16,9 @@ from toy import TINY, write_lines, write_pairs
 
 from heed.cli.distill import recipe_like
 from heed.cli.train import run_training
+from heed.core.errors import DataError
 from heed.core.run_files import RunFiles
-from heed.data.validation import read_valid
+from heed.data.validation import read_valid, write_valid
 from heed.metrics.significance import Comparison
 from heed.run import RECIPE, RESTORING, Run
 from heed.tasks.prepare import CORPUS
@@ -27,6 +28,7 @@ from heed.tasks.translation.data import PartConfig, TranslationData
 from heed.tasks.translation.improving import decide
 from heed.tasks.translation.synthetic_pairs import Texts, with_synthetic
 from heed.text.hashing import hash_text
+from heed.text.readers import fingerprint_file
 
 FIRST = f"out.improve/{RESTORING}"
 SHORT = {"training.max_steps": 2, "training.eval_every": 2, "training.save_every": 2}
@@ -277,6 +279,44 @@ def test_changed_training_data_is_refused(translator: Path, tmp_path: Path, monk
     (copy / RECIPE).write_text((copy / RECIPE).read_text().replace(data.src, str(src)).replace(data.tgt, str(tgt)))
     result = improve(copy, tmp_path / "out")
     assert (result.code, "is not the file that" in result.err, list(trained)) == (65, True, [])
+
+
+def test_a_changed_validation_file_is_refused_before_any_work(
+    translator: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(improving.Improvement, "_do_rounds", interrupted)
+    copy, rows = shutil.copytree(translator, tmp_path / "copy"), list(read_valid(translator))
+    src, tgt = (write_lines(tmp_path / f"valid.{side}", [row[side] for row in rows]) for side in (0, 1))
+    recipe = (copy / RECIPE).read_text()
+    for side, path in (("src", src), ("tgt", tgt)):
+        recipe = recipe.replace(f'valid_{side} = ""', f'valid_{side} = "{path}"')
+    (copy / RECIPE).write_text(recipe)
+    record = json.loads((copy / CORPUS).read_text())
+    files = {"src": fingerprint_file(src), "tgt": fingerprint_file(tgt)}
+    (copy / CORPUS).write_text(json.dumps({**record, "valid_files": files}))
+    RunFiles(copy).accept(CORPUS)
+    assert improve(copy, tmp_path / "out").code == 130
+    write_lines(tgt, [tgt for _, tgt, *_ in rows[::-1]])
+    for out in ("out", "other"):
+        result = improve(copy, tmp_path / out)
+        assert (result.code, f"{tgt.name} is not the file that {copy} was validated on" in result.err) == (65, True)
+
+
+def test_a_candidate_with_other_validation_data_is_not_noted_as_finished(translator: Path, tmp_path: Path) -> None:
+    improvement = blank(translator, tmp_path)
+    plan = improvement_plan.plan_for(None, 40, 5, has_reverse=True, restores=False)
+    improvement.record = improvement_plan.Record(made_from={}, plan=plan, left_out={})
+    pairs = improvement.texts.path("pairs", "src")
+    pairs.parent.mkdir(parents=True)
+    write_lines(pairs, ["ba ce"])
+    candidate = shutil.copytree(translator, tmp_path / "candidate")
+    write_valid(candidate, [("ba", "kan")])
+    with pytest.raises(DataError, match="so they cannot be compared"):
+        improvement._candidate(1, tmp_path, translator, [], None)
+    assert not improvement.record.minutes
 
 
 def test_the_pairs_are_read_where_heed_data_says(

@@ -235,17 +235,20 @@ class TranslationData(DataConfig):
         return parts
 
     def require_unchanged(self, corpus: Mapping[str, Any], folder: Path) -> None:
-        """Raise DataError if the training files are not those of a run in `folder`; `corpus` is its record of them.
+        """Raise DataError if the files are not those of a run in `folder`; `corpus` is its record of them.
 
-        Other pairs might be held out, too.
+        With other training files, other pairs might be held out, too.
         """
-        trained = {name: entry["sha256"] for name, entry in corpus.get("files", {}).items()}
-        for part in self.train_parts():
-            for side, file in fingerprint(part.files).items():
-                if trained.get(f"{part.prefix}{side}") != file["sha256"]:
+        parts, valid = self.train_parts(), self.valid_files()
+        trained = {f"{part.prefix}{side}": file for part in parts for side, file in fingerprint(part.files).items()}
+        validated = fingerprint(valid) if valid else {}
+        for kind, files, use in (("files", trained, "trained on"), ("valid_files", validated, "validated on")):
+            known = {name: entry["sha256"] for name, entry in corpus.get(kind, {}).items()}
+            for name, file in files.items():
+                if known.get(name) != file["sha256"]:
                     raise DataError(
-                        f"{file['name']} is not the file that {folder} was trained on: its SHA-256 differs. Put that "
-                        "file back, or train a run on the new one first."
+                        f"{file['name']} is not the file that {folder} was {use}: its SHA-256 differs. Put that file "
+                        "back, or train a run on the new one first."
                     )
 
     def valid_files(self) -> CorpusFiles | None:

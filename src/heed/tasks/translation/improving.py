@@ -146,6 +146,8 @@ class Improvement:
                     f"{self.folder} was made from something else: {', '.join(changed)} changed. Give the same files "
                     "and options to continue, or remove the folder, or name another --out."
                 )
+            if not self.record.finished:
+                self.data.require_unchanged(self.run.corpus, self.run.folder)
             steps = len(self.record.minutes)
             message(f"continuing in {self.folder}: {steps} steps were finished before", self.quiet)
             return
@@ -344,9 +346,16 @@ class Improvement:
         num_real = self.texts.num_lines("pairs", "src")
         keys = {**with_synthetic(self.data, parts, num_real), **self._limit(self._minutes_of_candidate(number))}
         folder = place / "candidate"
-        self._once(f"round {number}: candidate", lambda: self.tools.train(self.run, keys, folder, begin, True), folder)
-        if list(read_valid(folder)) != list(read_valid(self.run.folder)):
-            raise DataError(f"{folder} has other validation data than {self.run.folder}, so they cannot be compared.")
+
+        def work() -> None:
+            self.tools.train(self.run, keys, folder, begin, True)
+            if list(read_valid(folder)) != list(read_valid(self.run.folder)):
+                raise DataError(
+                    f"{folder} has other validation data than {self.run.folder}, so they cannot be compared. Remove "
+                    f"{folder}, and give the same command again."
+                )
+
+        self._once(f"round {number}: candidate", work, folder)
         pairs = f"{num_real:,} real"
         for part in parts:
             path = Path(part.src or part.tgt)
