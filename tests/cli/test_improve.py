@@ -12,19 +12,23 @@ from typing import Any
 import numpy as np
 import pytest
 from command import Result, call
-from toy import TINY, write_lines, write_pairs
+from toy import TINY, tiny_keys, write_lines, write_pairs
 
 from heed.cli.distill import recipe_like
 from heed.cli.train import run_training
-from heed.core.errors import DataError
+from heed.core.config import Document
+from heed.core.errors import DataError, UsageError
 from heed.core.run_files import RunFiles
 from heed.data.validation import read_valid, write_valid
+from heed.execute import prepare_run
 from heed.metrics.significance import Comparison
+from heed.planner import Planner, TrainOptions
 from heed.run import RECIPE, RESTORING, Run
 from heed.tasks.prepare import CORPUS
 from heed.tasks.translation import improvement_plan, improving, restoring, synthetic_pairs
 from heed.tasks.translation.corrections import Decision, old_pairs
 from heed.tasks.translation.data import PartConfig, TranslationData
+from heed.tasks.translation.improvement_checks import require_possible
 from heed.tasks.translation.improving import decide
 from heed.tasks.translation.synthetic_pairs import Texts, with_synthetic
 from heed.text.hashing import hash_text
@@ -372,6 +376,23 @@ def test_a_phrase_based_translator_reads_the_text_itself_and_can_be_the_reverse_
     trained = copying(monkeypatch, translator)
     result = improve(translator, tmp_path / "other", "--reverse", phrases)
     assert (result.code, list(trained)) == (3, ["round-1/candidate"]), result.err
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"model.kind": "rule_based"}, "does not read tags"),
+        ({**TINY, "tokenizer.kind": "byte", "tokenizer.joint": False, "model.tie": "all"}, "shares one embedding"),
+    ],
+)
+def test_a_run_that_cannot_have_the_tag_of_synthetic_sources_is_refused(
+    changes: dict[str, Any], reason: str, tmp_path: Path
+) -> None:
+    own = {key: value for key, value in tiny_keys(tmp_path).items() if key.startswith(("task", "data."))}
+    options = TrainOptions(tmp_path / "run", device="cpu", quiet=True)
+    run = prepare_run(Planner(Document(), {**own, **changes}, options).plan(), options.out, quiet=True)
+    with pytest.raises(UsageError, match=f"(?s)Train another model on the same pairs.*{reason}"):
+        require_possible(run, {"src": [], "tgt": []}, None, None, False, lambda _: None, quiet=True)
 
 
 @pytest.mark.parametrize(

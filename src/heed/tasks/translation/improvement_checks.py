@@ -6,10 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from heed.core.config import read_toml
 from heed.core.errors import UsageError
 from heed.core.progress import warn
-from heed.run import RESTORING, Run
+from heed.recipe import build_recipe
+from heed.run import RECIPE, RESTORING, Run
 from heed.tasks.translation.compatibility import require_opposite
+from heed.tasks.translation.data import PartConfig
+from heed.tasks.translation.synthetic_pairs import BACK_TRANSLATED
 
 
 def require_possible(
@@ -35,7 +39,9 @@ def require_possible(
         )
     if run.blank_model.reads_target_text:
         _require_target_text_alone(run, mono, reverse)
-    elif reverse is not None:
+        return
+    _require_tags(run)
+    if reverse is not None:
         predictor = load(reverse)
         predictor.require("translate", "--reverse")
         require_opposite(predictor.of_validation().predictor, run.predictor.of_validation().predictor)
@@ -55,6 +61,20 @@ def _require_target_text_alone(run: Run, mono: Mapping[str, Sequence[Path]], rev
             f"the model of {run.folder} is {run.recipe.model.kind!r}, which gains nothing from its "
             "own translations: give text in the target language with --mono-tgt."
         )
+
+
+def _require_tags(run: Run) -> None:
+    """Raise UsageError unless a candidate can have the recipe of the run with synthetic sources, which have a tag."""
+    synthetic = PartConfig(src="back.src", tgt="back.tgt", tag=BACK_TRANSLATED)
+    parts = [part.model_dump(exclude_defaults=True) for part in (*run.recipe.data.parts, synthetic)]
+    try:
+        run.task_type.require_new_tokenizers(build_recipe(read_toml(run.folder / RECIPE), {"data.parts": parts}))
+    except UsageError as error:
+        raise UsageError(
+            f"the candidates for {run.folder} would learn from synthetic sources, which have a tag, and its recipe "
+            "cannot have tags. Train another model on the same pairs, such as a Transformer (heed train "
+            f"--model.kind=transformer), and improve that run. The recipe with the tag is refused:\n{error}"
+        ) from error
 
 
 def _require_beginning(run: Run, init: Path | None, restore: bool, quiet: bool) -> None:
