@@ -423,6 +423,14 @@ def test_real_pairs_are_half_of_an_epoch_and_a_tagged_run_needs_no_tag_afterward
     assert with_synthetic(TranslationData(src="a", tgt="b", tag="2bb"), [made], 100)["data.default_tag"] == "2bb"
 
 
+def test_exchanged_pairs_have_exchanged_languages() -> None:
+    forward = PartConfig(src="a", tgt="b", src_lang="en", tgt_lang="de", by_model=True)
+    backward = PartConfig(
+        src="b", tgt="a", src_lang="de", tgt_lang="en", tag="bt", by_model=True, back_translated=True
+    )  # fmt: skip
+    assert synthetic_pairs.mirrored(forward) == backward
+
+
 def test_pairs_that_a_model_wrote_are_not_taken_for_real_ones_by_the_next_improvement(tmp_path: Path) -> None:
     src, tgt = write_pairs(tmp_path)
     number = len(src.read_text(encoding="utf-8").splitlines())

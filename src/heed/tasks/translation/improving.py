@@ -46,11 +46,11 @@ from heed.tasks.translation.improvement_checks import require_possible
 from heed.tasks.translation.improvement_plan import MEASURED, Plan, Record, Trial, decide, plan_for, values
 from heed.tasks.translation.monolingual import SIDES, reasons
 from heed.tasks.translation.synthetic_pairs import (
-    BACK_TRANSLATED,
     MOST_RESTORED,
     MOST_TEXT,
     Texts,
     keep_translated,
+    mirrored,
     num_kept,
     plain_search,
     synthetic_part,
@@ -327,13 +327,7 @@ class Improvement:
             keys |= {"training.max_minutes": minutes} if minutes else {}
         keys |= self._limit(self.record.plan.reverse)
         if old is not None:
-            mirrored = [
-                part.model_copy(
-                    update={"src": part.tgt, "tgt": part.src, "tag": BACK_TRANSLATED, "back_translated": True}
-                )
-                for part in forward
-            ]
-            keys |= with_synthetic(exchanged, mirrored, self.texts.num_lines("pairs", "src"))
+            keys |= with_synthetic(exchanged, [*map(mirrored, forward)], self.texts.num_lines("pairs", "src"))
             if Run(old).blank_model.count_based:
                 return False
         name = f"round {number}: reverse model"

@@ -226,6 +226,16 @@ def synthetic_part(folder: Path, forward: bool, data: TranslationData, tag: str 
     return part.model_copy(update={"src_lang": src_lang, "tgt_lang": tgt_lang})
 
 
+def mirrored(part: PartConfig) -> PartConfig:
+    """The pairs of a part that were translated forward, for a model of the opposite direction."""
+    return part.model_copy(
+        update={
+            "src": part.tgt, "tgt": part.src, "src_lang": part.tgt_lang, "tgt_lang": part.src_lang,
+            "tag": BACK_TRANSLATED, "back_translated": True,
+        }
+    )  # fmt: skip
+
+
 def with_synthetic(data: TranslationData, parts: Sequence[PartConfig], num_real: int) -> dict[str, Any]:
     """The keys of `[data]` that add synthetic parts, and repeat the real pairs until they are half of an epoch.
 
