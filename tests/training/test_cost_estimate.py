@@ -18,6 +18,7 @@ from heed.tasks.generation import random_batch
 from heed.tasks.translation.task import TranslationTask
 from heed.training.config import TrainingConfig
 from heed.training.cost_estimate import CostEstimate, estimate_cost, speeds_with_fewer_threads, thread_advice
+from heed.training.schedules import SCHEDULES
 
 SMALL = TransformerConfig(d_model=16, d_ff=32, num_heads=2, num_encoder_layers=1, num_decoder_layers=1)
 
@@ -47,6 +48,12 @@ def test_a_limit_long_before_the_end_of_the_decay_causes_a_warning() -> None:
     assert "zero after 2,200 updates (training.max_steps). Lower --max-steps to about 1,200" in warning
     for unchanged in ({"max_steps": 1300}, {"schedule": "inverse_sqrt"}):
         assert not expected.warning(falling.model_copy(update=unchanged))
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_time_for_less_than_half_an_update_causes_no_error(schedule: Any) -> None:
+    expected = CostEstimate(1, 1, 7200, 1, 9.0, {"at most 1 second (training.max_minutes)": 1.0})
+    assert not expected.warning(TrainingConfig(schedule=schedule), begins_trained=True)
 
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])

@@ -68,7 +68,7 @@ class CostEstimate:
                 f"{config.warmup_steps:,} (training.warmup_steps): the model will hardly be usable. Allow at least "
                 f"{needed:,} updates ({time_needed}), or choose a smaller model."
             )
-        last = SCHEDULES[config.schedule](config, 1)(round(self.num_updates))
+        last = SCHEDULES[config.schedule](config, 1)(max(1, round(self.num_updates)))
         if config.schedule in FALL_TO_ZERO and last > MOST_LEFT * config.lr:
             return (
                 f"the limits allow about {allowed}, after which the learning rate has fallen to {last / config.lr:.0%} "
