@@ -42,7 +42,8 @@ def test_a_seed_that_fails_is_reported_and_the_other_one_finishes(tmp_path: Path
     assert (tmp_path / "runs" / "seed-2" / "report.md").exists()
 
 
-def test_seeds_are_resumed_with_their_share_of_the_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def started(monkeypatch: pytest.MonkeyPatch, code: int) -> list[list[str]]:
+    """Start no processes, which end with this code; returns the commands."""
     commands: list[list[str]] = []
 
     class Started:
@@ -54,7 +55,31 @@ def test_seeds_are_resumed_with_their_share_of_the_threads(tmp_path: Path, monke
             commands.append(command[3:])
 
     monkeypatch.setattr("heed.cli.seeds.subprocess.Popen", Started)
-    monkeypatch.setattr(seeds, "supervise", lambda processes, grace, names: 0)
+    monkeypatch.setattr(seeds, "supervise", lambda processes, grace, names: code)
+    return commands
+
+
+def test_the_command_that_goes_on_after_an_interruption_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started(monkeypatch, 130)
+    with_checkpoint = {"seed-1"}
+    monkeypatch.setattr("heed.execute.can_continue", lambda run: run.name in with_checkpoint)
+    for words, how in (
+        ((), "give the same command with --restartable\n"),
+        (("--overwrite",), "give the same command with --restartable instead of --overwrite\n"),
+        (("--restartable",), "give the same command\n"),
+    ):
+        result = train(tmp_path, "--seeds", 2, *words)
+        assert result.code == 130
+        assert result.err.endswith(how) and "--resume" not in result.err
+    with_checkpoint.add("seed-2")
+    result = train(tmp_path, "--seeds", 2)
+    assert result.err.endswith(f"continue all of them with: heed train --resume {tmp_path / 'runs'} --seeds 2\n")
+
+
+def test_seeds_are_resumed_with_their_share_of_the_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    commands = started(monkeypatch, 0)
     monkeypatch.chdir(tmp_path)
     for seed in (9, 10):
         Path(f"runs/seed-{seed}").mkdir(parents=True)

@@ -74,14 +74,25 @@ def train_seeds(runs: Sequence[Path], is_resumed: bool, threads: int, arguments:
             assert process.stderr is not None
             pool.submit(_relay, process.stderr, f"{run.name}: ")
         code = supervise(processes, grace=float("inf"), names=[run.name for run in runs])
-    folder = runs[0].parent
     if code == 0:
         if not is_resumed:
             _warn_about_counts(runs[0], quiet)
         message(f"runs: {' '.join(map(str, runs))}", quiet)
     elif code in STOPPED:
-        message(f"continue all of them with: heed train --resume {folder} --seeds {len(runs)}", quiet)
+        _say_how_to_continue(runs, is_resumed, arguments, quiet)
     return code
+
+
+def _say_how_to_continue(runs: Sequence[Path], is_resumed: bool, arguments: Sequence[str], quiet: bool) -> None:
+    """Name the command that goes on: nothing is left of a run whose data was still being prepared."""
+    from heed.execute import can_continue
+
+    if all(map(can_continue, runs)):
+        message(f"continue all of them with: heed train --resume {runs[0].parent} --seeds {len(runs)}", quiet)
+    elif not is_resumed:
+        instead = " instead of --overwrite" if "--overwrite" in arguments else ""
+        how = "the same command" + (f" with --restartable{instead}" if "--restartable" not in arguments else "")
+        message(f"some had no checkpoint yet. To start these again, and continue the others, give {how}", quiet)
 
 
 def _warn_about_counts(run: Path, quiet: bool) -> None:
