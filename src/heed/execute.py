@@ -317,6 +317,7 @@ def resume(
         require_one_process(run.recipe, ranks.world_size)
         return _resume_counted(run, options, strict, limits)
     if limits:
+        ranks.wait()  # until each has compared its limits with the recipe, which changes now
         if ranks.is_first:
             _require_limits(run, limits)
             run.change_recipe(limits)
