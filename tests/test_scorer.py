@@ -408,6 +408,16 @@ def test_a_training_that_is_interrupted_anywhere_is_resumed(place: str, helped: 
     assert "## Phrases and their scorer" in report_text(Run(folder))
 
 
+def test_the_message_after_an_interrupted_report_of_a_scorer_names_the_run(
+    helped: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = shutil.copytree(helped, tmp_path / "run")
+    monkeypatch.setattr("heed.execute.finish_report", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        resume(TrainOptions(folder / SCORER, device="cpu", quiet=True))
+    assert f"Write it with: heed train --resume {folder}\n" in capsys.readouterr().err
+
+
 def test_further_training_that_was_interrupted_goes_on(helped: Path, tmp_path: Path) -> None:
     folder = shutil.copytree(helped, tmp_path / "run")
     with pytest.MonkeyPatch.context() as patch:

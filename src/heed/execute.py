@@ -16,7 +16,7 @@ from heed.core.allocator import give_memory_back
 from heed.core.config import to_toml
 from heed.core.errors import DataError, UsageError
 from heed.core.files import empty_folder, is_claimed, is_debris, sole_writer, storage_errors
-from heed.core.own_scorer import VERDICT
+from heed.core.own_scorer import SCORER, VERDICT
 from heed.core.progress import message, warn
 from heed.core.run_files import RunFiles
 from heed.data.validation import read_valid
@@ -237,9 +237,17 @@ def _learn(run: Run, model: GenerativeModel, checkpoint: Checkpoint | None, quie
                 run.predictor.convert()
                 finish_report(run, quiet)
         except (KeyboardInterrupt, SystemExit):
-            message(f"the training is complete, its report is not. Write it with: heed train --resume {run.folder}")
+            folder = _folder_to_resume(run)
+            message(f"the training is complete, its report is not. Write it with: heed train --resume {folder}")
             raise
     return outcome
+
+
+def _folder_to_resume(run: Run) -> Path:
+    """The folder of the run, or of the one that it scores, which is finished only when both are compared."""
+    outer = run.folder.parent
+    is_scorer = run.folder.name == SCORER and (outer / RECIPE).exists() and Run(outer).recipe.training.scorer
+    return outer if is_scorer else run.folder
 
 
 def _train_scorer(
