@@ -459,6 +459,9 @@ def test_phrases_alone_that_were_interrupted_in_their_validation_are_finished(tm
             trained(tmp_path, **{"training.scorer": ""})
     folder = tmp_path / "run"
     assert (can_continue(folder), is_complete(folder)) == (True, False)
+    for key in ("training.max_steps", "training.lr"):
+        with pytest.raises(UsageError, match=f"cannot be continued with other values of {key}"):
+            resume(TrainOptions(folder, device="cpu", quiet=True), limits={key: 5})
     resume(TrainOptions(folder, device="cpu", quiet=True))
     assert is_complete(folder)
     assert "BLEU" in report_text(Run(folder))
@@ -481,6 +484,15 @@ def test_the_data_is_found_where_the_recipe_says_or_where_heed_data_says(
     assert plan_scorer(run, options).recipe.data.dir == str(tmp_path / "here")
     (tmp_path / "here").rename(tmp_path / "there")
     assert plan_scorer(run, options).recipe.data.dir == str(tmp_path / "there")
+
+
+def test_an_unfinished_run_refuses_keys_that_are_no_limits_before_it_is_finished(helped: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(helped, tmp_path / "run")
+    (folder / VERDICT).unlink()
+    (folder / "report.md").unlink()
+    with pytest.raises(UsageError, match="for other changes train it again with --overwrite"):
+        resume(TrainOptions(folder, device="cpu", quiet=True), limits={"training.lr": 0.1})
+    assert not (folder / "report.md").exists()
 
 
 def test_the_scorers_training_is_resumed_with_new_limits(helped: Path, tmp_path: Path) -> None:

@@ -345,12 +345,19 @@ def resume(
 def _resume_counted(run: Run, options: TrainOptions, strict: bool, limits: Mapping[str, object] | None) -> Outcome:
     """Finish a run that was estimated from counts, or its scorer, also with new limits."""
     folder, has_scorer = run.folder, bool(run.recipe.training.scorer)
+    if limits and has_scorer:
+        _require_only_limits(run, limits)
     run.require_weights()
     if is_complete(folder) and not (has_scorer and limits):
         advice = "Train it again with --overwrite"
         if has_scorer:
             advice = "Give the training of its scorer new limits (--max-time, --max-steps, --patience)"
         raise UsageError(f"{folder} is count-based and cannot be resumed. {advice}.")
+    if limits and not has_scorer:
+        raise UsageError(
+            f"{folder} is count-based, and cannot be continued with other values of {', '.join(limits)}: leave them "
+            "out, or train it again with --overwrite."
+        )
     outcome = Outcome("counted", Progress(step=1))
     with sole_writer(folder):
         if kept_validation(events := read_metrics(folder)) is None:
@@ -395,13 +402,20 @@ def _require_higher(run: Run, limits: Mapping[str, object]) -> None:
 
 def _require_limits(run: Run, limits: Mapping[str, object]) -> None:
     """Raise UsageError for keys that are no limits, or for limits that the training has passed."""
+    _require_only_limits(run, limits)
+    _require_higher(run, limits)
+
+
+def _require_only_limits(run: Run, limits: Mapping[str, object]) -> None:
+    """Raise UsageError for keys that are no limits."""
     if others := [key for key in limits if key not in LIMITS]:
         allowed = ", ".join(f"--{key}" for key in LIMITS)
+        again = "train it again with --overwrite"
+        how = again if run.blank_model.count_based else f"start a new run with --init {run.folder}"
         raise UsageError(
             f"--resume uses {run.folder}/recipe.toml and cannot change {', '.join(others)}. Only limits may change "
-            f"({allowed}, --max-time); for other changes start a new run with --init {run.folder}."
+            f"({allowed}, --max-time); for other changes {how}."
         )
-    _require_higher(run, limits)
 
 
 def first_model(run: Run, init: Run | None, quiet: bool, transfer: Transfer | None = None) -> GenerativeModel:
