@@ -196,6 +196,17 @@ def test_a_sentence_of_more_words_than_bits_is_translated() -> None:
     assert sum(step.end - step.begin for step in best.steps) == 130
 
 
+def test_a_line_of_more_phrases_than_half_the_levels_of_recursion_has_several_derivations() -> None:
+    words, weights = list(range(FIRST, FIRST + 6)), np.zeros(len(FEATURES))
+    weights[[4, LANGUAGE]] = 1.0  # many short phrases are best
+    table = score_phrases(LinkedText.of([(words, words)], [frozenset((n, n) for n in range(6))], 2), NUM_WORDS)
+    language = LanguageScorer(language_model([words], 3))
+    options = OptionFinder(table, [language], weights, 0).find([(word,) for word in words] * 90)
+    graph = StackSearch(options, [language], weights, Limits(width=2, distortion=0)).run()
+    found = list(islice(BestDerivations(graph), 3))
+    assert [len(each.steps) - 1 for each in found] == [540, 539, 539]
+
+
 @given(st.integers(0, 1_000), st.integers(1, 9))
 @settings(max_examples=30)
 def test_the_estimate_of_the_rest_is_the_best_sum_of_adjacent_options(seed: int, num_words: int) -> None:

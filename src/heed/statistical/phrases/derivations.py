@@ -86,20 +86,26 @@ class BestDerivations:
                 heapq.heappush(heap, (-score - ends[place], place, rank + 1))
 
     def _score(self, key: tuple[int, int], rank: int) -> float | None:
-        """The score of a derivation of a hypothesis; None if there are not so many."""
-        if key[0] == 0:
-            return 0.0 if rank == 0 else None
+        """The score of a derivation of a hypothesis, at most the first one not yet found; None if there is none.
+
+        Before the next derivation of a hypothesis is found, its parent may need one more, and so on. They are in a
+        list, since a long line has more phrases than Python has levels of recursion.
+        """
+        incomplete: list[tuple[int, int]] = []
+        while key[0] and rank and len((node := self._node(key)).found) <= rank:
+            incomplete.append(key)
+            _, (way, above) = node.found[-1]
+            key, rank = self._parent(key[0], way), above + 1
+        score = self._known(key, rank)
+        for child in reversed(incomplete):
+            score = self._next(child, score)
+        return score
+
+    def _known(self, key: tuple[int, int], rank: int) -> float | None:
+        """The score of a derivation that was found; the empty hypothesis has one."""
         if rank == 0:
             return self._best(key)
-        node = self._node(key)
-        while len(node.found) <= rank:
-            _, (way, above) = node.found[-1]
-            self._push(node, key[0], way, above + 1)
-            if not node.waiting:
-                return None
-            negative, place = heapq.heappop(node.waiting)
-            node.found.append((-negative, place))
-        return node.found[rank][0]
+        return self._node(key).found[rank][0] if key[0] else None
 
     def _node(self, key: tuple[int, int]) -> _Node:
         """The best way of each hypothesis is the first, with the best derivation of its parent."""
@@ -110,13 +116,21 @@ class BestDerivations:
             self._nodes[key] = _Node([(-ranked[0][0], ranked[0][1])], ranked[1:])
         return self._nodes[key]
 
-    def _push(self, node: _Node, level: int, way: int, above: int) -> None:
-        """Add the derivation number `above` of the parent of a way."""
-        parent = self._parent(level, way)
-        score = self._score(parent, above)
-        if score is not None:
-            step = float(self.graph.stacks[level].ways.scores[way]) - self._best(parent)
-            heapq.heappush(node.waiting, (-score - step, (way, above)))
+    def _next(self, key: tuple[int, int], of_parent: float | None) -> float | None:
+        """Find the next derivation of a hypothesis and return its score; None if there is none.
+
+        `of_parent`: the score of the derivation of the parent that follows the one in the last derivation found.
+        """
+        node = self._node(key)
+        if of_parent is not None:
+            _, (way, above) = node.found[-1]
+            step = float(self.graph.stacks[key[0]].ways.scores[way]) - self._best(self._parent(key[0], way))
+            heapq.heappush(node.waiting, (-of_parent - step, (way, above + 1)))
+        if not node.waiting:
+            return None
+        negative, place = heapq.heappop(node.waiting)
+        node.found.append((-negative, place))
+        return -negative
 
     def _parent(self, level: int, way: int) -> tuple[int, int]:
         number = int(self.graph.stacks[level].ways.parents[way])
