@@ -16,7 +16,7 @@ from heed.statistical.derivation import Derivation, Forced, every_link
 from heed.text.normalise import Normaliser
 from heed.text.tokenizers import TokenizerConfig, train_tokenizer
 
-LINES = ["the cat and the caterpillar ( cat ) see the black cat", "The Katze cats"]
+LINES = ["the cat and the caterpillar ( cat ) see the black cat", "The Katze cats", "die E-Mail-Adresse ist da"]
 WORDS = train_tokenizer(TokenizerConfig(kind="open-word", vocab_size=1000, min_frequency=1), LINES)
 
 
@@ -61,10 +61,24 @@ def translated(line: str, terms: Mapping[str, str]) -> Hypothesis:
         ("the cat, the kitten", {"cat": "Katze", "kitten": "Katze"}, "the Katze, the Katze"),
         ("the (cat)", {"cat": "Katze"}, "the (Katze)"),
         ("Xcat and cat", {"cat": "Ungesehen"}, "Xcat and Ungesehen"),
+        ("die E-Mail-Adresse ist da", {"e-mail": "email"}, "die email-Adresse ist da"),
+        ("die E-Mail-Adresse ist da", {"adresse": "Katze"}, "die E-Mail-Katze ist da"),
+        ("E-Mail-Adresse", {"e-mail": "the cat", "adresse": "Katze"}, " the cat-Katze"),
+        ("die xyz, xyz–cat", {"xyz": "Katze", "cat": "Hund"}, "die Katze, Katze–Hund"),
     ],
 )
 def test_a_glossary_determines_every_word_that_it_matches(line: str, terms: dict[str, str], expected: str) -> None:
     assert translated(line, terms).text == expected
+
+
+def test_a_glossary_determines_what_it_matches_also_where_tokens_cut_characters() -> None:
+    line = "猫と犬"
+    pieces = train_tokenizer(TokenizerConfig(kind="bpe", vocab_size=262, min_frequency=1), [line * 9] * 9)
+    assert any(b"\x80" <= part[:1] < b"\xc0" for part in pieces.bytes_of(pieces.encode([line])[0]))
+    translator = DerivingTranslator(Copies(), pieces, pieces, Normaliser())
+    constraints = [Constraints.of("", Glossary({"と": "&"}).pairs_for(line))]
+    [output] = translator.translate([line], SearchOptions(beam_size=1, guard=False), constraints)
+    assert output.text.strip() == "猫&犬"
 
 
 def test_links_are_between_words_also_around_the_terms_of_a_glossary() -> None:

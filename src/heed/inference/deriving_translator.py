@@ -9,7 +9,7 @@ that it imports do without PyTorch.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import accumulate
 
 from heed.core.errors import UsageError
@@ -76,23 +76,20 @@ class DerivationEngine:
         if not request.terms:
             return []
         parts = self._src_tokenizer.bytes_of(request.source)
-        ends = list(accumulate(map(len, parts)))
-        text = b"".join(parts).decode()
-        forced: list[Forced] = []
-        missing = set(request.terms)
-        for first, last, target in Glossary(dict(request.term_pairs)).matches(text):
-            first_byte, last_byte = (len(text[:place].encode()) for place in (first, last))
-            begin, end = bisect_right(ends, first_byte), bisect_left(ends, last_byte) + 1
-            if not forced or forced[-1].end <= begin:
-                space = " " if not begin or parts[begin].startswith(b" ") else ""
-                forced.append(Forced(begin, end, tuple(self._tgt_tokenizer.encode([space + target])[0])))
-                missing.discard(target)
+        matches = list(Glossary(dict(request.term_pairs)).matches(b"".join(parts).decode()))
+        missing = set(request.terms) - {target for _, _, target in matches}
         if missing:
             raise UsageError(
                 f"the required term {min(missing)!r}: this translator must know what it translates in the line. Give "
                 "it in a glossary, with a source that is in the line and is not part of another term."
             )
-        return forced
+        bounds = [0, *accumulate(map(len, parts))]
+        return [
+            Forced(
+                bisect_right(bounds, begin) - 1, bisect_left(bounds, end), tuple(self._tgt_tokenizer.encode([text])[0])
+            )
+            for begin, end, text in _replaced(b"".join(parts), bounds, matches)
+        ]
 
     def _word_links(self, source: Sequence[int], derivation: Derivation) -> tuple[tuple[int, int], ...]:
         """The links between the words of a source and of what was derived from it."""
@@ -100,6 +97,37 @@ class DerivationEngine:
         tgt = words_of_pieces(self._tgt_tokenizer.bytes_of(derivation.ids))
         linked = {(src[i], tgt[j]) for i, j in derivation.links}
         return tuple(sorted((i, j) for i, j in linked if i is not None and j is not None))
+
+
+def _replaced(
+    line: bytes, bounds: Sequence[int], matches: Sequence[tuple[int, int, str]]
+) -> Iterator[tuple[int, int, str]]:
+    """The first byte of the tokens of each term, the byte after them, and their text with its target in its place.
+
+    `bounds`: the tokens of the line. So the rest of a token that contains a term is kept, and so is the space before
+    the term. Terms that share a token are in one part.
+    """
+    text = line.decode()
+    cuts = [place for place in bounds if place == len(line) or not 0x80 <= line[place] < 0xC0]  # between characters
+    parts: list[tuple[int, int, list[tuple[int, int, str]]]] = []
+    for first, last, target in matches:
+        begin, end = (len(text[:place].encode()) for place in (first, last))
+        replacement = begin, end, target
+        begin = cuts[bisect_right(cuts, begin - (text[:first][-1:] == " ")) - 1]
+        end = cuts[bisect_left(cuts, end)]
+        if parts and begin < parts[-1][1]:
+            begin, _, replacements = parts.pop()
+            parts.append((begin, end, [*replacements, replacement]))
+        else:
+            parts.append((begin, end, [replacement]))
+    for begin, end, replacements in parts:
+        written, done = b"", begin
+        for first, last, target in replacements:
+            written += line[done:first] + target.encode()
+            done = last
+        written += line[done:end]
+        space = b"" if begin or written.startswith(b" ") else b" "
+        yield begin, end, (space + written).decode()
 
 
 class DerivingTranslator(LineTranslator):
