@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from itertools import accumulate
 from typing import Any
 
 import pytest
@@ -96,6 +97,26 @@ def test_a_required_translation_is_as_written_and_linked_to_each_word_of_its_par
     target = tokenizer.decode([best.ids])[0].split()
     src, tgt = (words_of_pieces(tokenizer.bytes_of(ids)) for ids in (source, best.ids))
     assert {src[i] for i, j in best.links if tgt[j] == target.index("ler")} == {0, 1}
+
+
+@every_kind
+@pytest.mark.parametrize("line", ["ba Foo–Bar–Baz di", "Foo–Bar–Baz di"])
+@pytest.mark.parametrize("terms", [["Foo"], ["Bar"], ["Baz"], ["Foo", "Bar"], ["Foo", "Baz"]])
+def test_terms_in_one_unknown_word_are_all_required_and_the_rest_of_it_is_copied(
+    kind: str, line: str, terms: list[str]
+) -> None:
+    model, tokenizer = estimated(kind)
+    [source] = tokenizer.encode([line])
+    bounds = [0, *accumulate(map(len, tokenizer.bytes_of(source)))]
+    forced, expected = [], "Foo–Bar–Baz"
+    for term in terms:
+        begin = line.index(term)
+        first, last = (len(line[:place].encode()) for place in (begin, begin + 3))
+        [ids] = tokenizer.encode([" " * (not begin) + term.upper()])
+        forced.append(Forced(bounds.index(first), bounds.index(last), tuple(ids)))
+        expected = expected.replace(term, term.upper())
+    [best] = model.derive(source, 10, 1, forced)
+    assert expected in tokenizer.decode([best.ids])[0].split()
 
 
 @every_kind

@@ -74,9 +74,33 @@ class Forced:
     ids: tuple[int, ...]
 
 
-def by_words(forced: Sequence[Forced], begins: Sequence[int]) -> list[Forced]:
-    """The same parts by words, of which each begins at the token `begins`; a part has each word that it touches."""
-    return [Forced(bisect_right(begins, part.begin) - 1, bisect_left(begins, part.end), part.ids) for part in forced]
+def by_words(forced: Sequence[Forced], words: Sequence[Sequence[int]], begins: Sequence[int]) -> list[Forced]:
+    """The same parts in order, by words, of which each begins at the token `begins`.
+
+    A part has each word that it touches. What it leaves of a word that is spelled by several tokens is copied, and
+    parts that touch the same word are one. The first word may have a space that its tokens in the source lack.
+    """
+    tokens = [id for word in words for id in word]
+    added = len(tokens) - begins[-1]
+    groups: list[tuple[int, int, list[Forced]]] = []
+    for part in forced:
+        first, last = bisect_right(begins, part.begin) - 1, bisect_left(begins, part.end)
+        if groups and first < groups[-1][1]:
+            first, _, earlier = groups.pop()
+            groups.append((first, last, [*earlier, part]))
+        else:
+            groups.append((first, last, [part]))
+    found: list[Forced] = []
+    for first, last, parts in groups:
+        ids: list[int] = []
+        done = parts[0].begin + added
+        if begins[first] < parts[0].begin:
+            done = begins[first] + added if first else 0
+        for part in parts:
+            ids += [*tokens[done : part.begin + added], *part.ids]
+            done = part.end + added
+        found.append(Forced(first, last, (*ids, *tokens[done : begins[last] + added])))
+    return found
 
 
 def every_link(begins: Sequence[int], begin: int, end: int) -> list[tuple[int, int]]:
@@ -95,7 +119,7 @@ class Derives(Protocol):
         """The best derivations of a source, with different targets, the best first.
 
         `width`: hypotheses that are active at once; `number`: the derivations to return, fewer if there are not so
-        many. `forced`: parts of the source that do not overlap, with the translation that they must have.
+        many. `forced`: parts of the source in order that do not overlap, with the translation that they must have.
         """
         ...
 

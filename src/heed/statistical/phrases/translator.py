@@ -88,7 +88,7 @@ class PhraseTranslator:
         words, begins, capital = self.case.enter_with_places(source)
         if not words:
             return []
-        best = self.best(words, number, width, by_words(forced, begins))
+        best = self.best(words, number, width, by_words(forced, words, begins))
         return [self._as_tokens(each, words, begins, capital) for each in best]
 
     def weights_by_name(self) -> dict[str, float]:

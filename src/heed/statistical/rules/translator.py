@@ -59,7 +59,7 @@ class RuleTranslator:
         spelled = [self._text(word) for word in words]
         candidates = [self._candidates(word, text) for word, text in zip(words, spelled, strict=True)]
         written = transferred([text.strip().lower() for text in spelled], candidates, self._features_of, self.rules)
-        parts = by_words(forced, begins)
+        parts = by_words(forced, words, begins)
         for part in parts:
             text = b"".join(self.texts[id].encode() or bytes([self._byte_of[id]]) for id in part.ids).decode().strip()
             for word in written:
