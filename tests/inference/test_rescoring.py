@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 import pytest
 from random_models import model_of
 
-from heed.inference.rescoring import AHEAD, NUM_CANDIDATES, WEIGHT, WORD, RescoredDerivations
+from heed.inference.rescoring import AHEAD, NUM_CANDIDATES, WEIGHT, WORD, RescoredDerivations, num_words
 from heed.inference.translator import ModelTranslator
 from heed.statistical.derivation import Derivation, Forced
 from heed.text.normalise import Normaliser
@@ -89,6 +89,21 @@ def test_a_scorer_for_which_a_target_is_too_long_is_not_asked() -> None:
     assert rescored(5, [short, SCORERS[1]]) == rescored(5, SCORERS[1:])
     long = ModelTranslator(model_of("transformer", 1), OTHER_WORDS, OTHER_WORDS, Normaliser(), max_positions=7)
     assert rescored(5, [long]) == rescored(5, SCORERS[:1])
+
+
+class Indifferent:
+    """Likes all targets equally."""
+
+    def score_all(self, source: str, targets: Sequence[str]) -> list[float]:
+        """Zeros."""
+        return [0.0] * len(targets)
+
+
+def test_longer_targets_are_preferred_by_words_and_without_spaces_by_characters() -> None:
+    model = RescoredDerivations(Proposes(["猫", "猫と犬", "cats  and dogs"]), WORDS, WORDS, [Indifferent()])
+    found = {WORDS.decode([each.ids])[0]: each.score for each in model.derive([], 5, 3)}
+    assert list(found.values()) == pytest.approx([3 * WEIGHT - 0.1, 3 * WEIGHT - 0.2, WEIGHT])
+    assert [num_words(text) for text in ("", "東京 2020", "iPhoneを", "고양이 개")] == [0, 3, 2, 2]
 
 
 class Watched(Proposes):

@@ -2,8 +2,9 @@
 
 A translator that derives proposes translations y of a source x. Translators that can score a text add to the score of
 each, log-linearly (Och & Ney 2002, section 1.2): score(y) + w · (mean log p(y | x) + b · |y|), where |y| is its number
-of words. What is in parentheses is one more feature of the derivation. They score text, so each may have its own
-vocabulary. This module and all that it imports do without PyTorch.
+of words, or of characters in scripts that write no spaces. What is in parentheses is one more feature of the
+derivation. They score text, so each may have its own vocabulary. This module and all that it imports do without
+PyTorch.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import numpy as np
 from heed.inference.target_scorer import Scorer
 from heed.statistical.derivation import Derivation, DerivationStep, Derives, Forced, ForcedSource
 from heed.statistical.predictor import Floats
+from heed.text.language.scripts import is_unspaced
 from heed.text.tokenizers import Tokenizer
 
 SECOND_SCORE = "second score"
@@ -90,8 +92,13 @@ class RescoredDerivations:
         read = [each for each in scores if each is not None]
         if not read:
             return None
-        num_words = np.array([len(target.split()) for target in targets])
-        return np.asarray(np.mean(read, axis=0) + WORD * num_words, dtype=np.float64)
+        words = np.array([num_words(target) for target in targets])
+        return np.asarray(np.mean(read, axis=0) + WORD * words, dtype=np.float64)
+
+
+def num_words(text: str) -> int:
+    """The words of a text; in scripts that write no spaces between them, each character counts as one."""
+    return len("".join(f" {char} " if is_unspaced(char) else char for char in text).split())
 
 
 def with_second_score(weights: Mapping[str, float]) -> Mapping[str, float]:
