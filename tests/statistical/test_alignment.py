@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tracemalloc
 from collections.abc import Sequence
 
 import numpy as np
@@ -11,6 +12,7 @@ from alignment_oracle import BOOKS, MIXED, Alignment, lexical, summed, t
 
 from heed.core.errors import UsageError
 from heed.statistical.alignment import align
+from heed.statistical.alignment import diagonal as diagonal_module
 from heed.statistical.alignment import lexicon as lexicon_module
 from heed.statistical.alignment import pairs as pairs_module
 from heed.statistical.alignment.aligner import Aligner
@@ -19,7 +21,7 @@ from heed.statistical.alignment.digamma import digamma
 from heed.statistical.alignment.ibm1 import Ibm1, Independent
 from heed.statistical.alignment.ibm2 import Ibm2
 from heed.statistical.alignment.lexicon import Lexicon
-from heed.statistical.alignment.pairs import NULL, SentencePairs, Words
+from heed.statistical.alignment.pairs import NULL, Block, SentencePairs, Words
 from heed.statistical.alignment.smoothing import FLOOR, NONE, Smoothing
 from heed.statistical.alignment.training import train, train_pair
 
@@ -92,6 +94,28 @@ def test_the_tension_is_the_best_for_the_posteriors() -> None:
 
     best = max(np.linspace(0.1, 14, 500), key=expected)
     assert aligner.tension == pytest.approx(best, abs=0.05)
+
+
+def test_the_tension_is_the_same_however_few_distances_are_held_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    expected, found = (train("diagonal", MIXED, iterations=3) for _ in range(2))
+    expected.estimate(MIXED)
+    monkeypatch.setattr(diagonal_module, "_CELLS", 2)
+    found.estimate(MIXED)
+    assert found.parameters() == expected.parameters()
+
+
+def test_the_diagonal_model_needs_little_memory_for_long_pairs_of_different_lengths() -> None:
+    aligner = Diagonal(Ibm1.new(MIXED).lexicon)
+    words = np.zeros((1, 400), dtype=np.int64)
+    tracemalloc.start()
+    for length in range(390, 400):
+        block = Block(np.zeros(1, dtype=np.int64), words[:, :200], words[:, :length])
+        aligner.count(block, np.broadcast_to(aligner.prior(200, length), (1, length, 201)))
+    aligner.finish()
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 5_000_000  # all priors have 6 million bytes
+    assert aligner.tension == pytest.approx(4.0, abs=0.01)
 
 
 def test_smoothing_raises_the_bound_of_variational_bayes() -> None:

@@ -9,6 +9,7 @@ the model is Model 1.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -18,12 +19,14 @@ from heed.statistical.alignment.ibm1 import Independent
 from heed.statistical.alignment.lexicon import Lexicon
 from heed.statistical.alignment.pairs import Block
 from heed.statistical.alignment.smoothing import NONE, Smoothing
-from heed.statistical.predictor import Floats, starts
+from heed.statistical.predictor import Floats, Ints, starts
 
 _LEAST, _MOST = 0.1, 14.0
 """Range of the tension; fast_align's."""
 _HALVINGS = 12
 """Halvings of that range: to 0.003."""
+_CELLS = 1 << 16
+"""Cells (target word, source word) whose distances are held at once; as many fit into a processor's cache."""
 
 
 class Diagonal(Independent):
@@ -46,7 +49,7 @@ class Diagonal(Independent):
             near = np.exp(-self.tension * distances(num_src, num_tgt))
             near *= (1 - self.p_null) / near.sum(-1, keepdims=True)
             prior = np.concatenate([np.full((num_tgt, 1), self.p_null), near], axis=1)
-            self._priors[num_src, num_tgt] = prior
+            self._priors = {(num_src, num_tgt): prior}  # pairs of equal lengths follow each other
         return prior
 
     def begin(self) -> None:
@@ -64,18 +67,21 @@ class Diagonal(Independent):
 
     def _best_tension(self) -> float:
         """The tension with which the model expects the distance that the posteriors have."""
-        shapes = list(self._seen)
-        if not shapes:
+        if not self._seen:
             return self.tension
-        cells = np.concatenate([distances(*shape).ravel() for shape in shapes])
-        begins = starts(np.concatenate([np.full(num_tgt, num_src) for num_src, num_tgt in shapes]))[:-1]
+        all_src, all_tgt = np.array(list(self._seen)).T
+        num_src = np.repeat(all_src, all_tgt)
+        """[N]: the length of the source of each target word."""
+        numbers = np.arange(len(num_src)) - np.repeat(starts(all_tgt)[:-1], all_tgt) + 1
+        places = numbers / np.repeat(all_tgt, all_tgt)
+        firsts = np.flatnonzero(np.diff(starts(num_src)[:-1] // _CELLS, prepend=-1)).tolist()
+        parts = [slice(*ends) for ends in pairwise([*firsts, len(num_src)])]
         masses = np.concatenate([mass for mass, _ in self._seen.values()])
         seen = sum(distance for _, distance in self._seen.values())
         low, high = _LEAST, _MOST
         for _ in range(_HALVINGS):
             middle = (low + high) / 2
-            near = np.exp(-middle * cells)
-            expected = np.add.reduceat(near * cells, begins) / np.add.reduceat(near, begins)
+            expected = np.concatenate([_expected(middle, num_src[part], places[part]) for part in parts])
             low, high = (middle, high) if float(expected @ masses) > seen else (low, middle)
         return (low + high) / 2
 
@@ -91,3 +97,15 @@ class Diagonal(Independent):
 def distances(num_src: int, num_tgt: int) -> Floats:
     """|i / I - j / J|, [J, I], for positions counted from 1."""
     return np.abs(np.arange(1, num_src + 1) / num_src - np.arange(1, num_tgt + 1)[:, None] / num_tgt)
+
+
+def _expected(tension: float, num_src: Ints, places: Floats) -> Floats:
+    """The distance that the model expects of target words, at places from 0 to 1, from their source words.
+
+    `num_src`: the length of the source of each. Their distances are the rows of `distances`, one after another.
+    """
+    begins = starts(num_src)
+    positions = np.arange(begins[-1]) - np.repeat(begins[:-1], num_src) + 1
+    cells = np.abs(positions / np.repeat(num_src, num_src) - np.repeat(places, num_src))
+    near = np.exp(-tension * cells)
+    return np.asarray(np.add.reduceat(near * cells, begins[:-1]) / np.add.reduceat(near, begins[:-1]))
