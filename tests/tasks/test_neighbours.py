@@ -64,6 +64,15 @@ def test_sources_are_not_related_by_their_tag(related: RelatedPairs) -> None:
     assert len(expected[0]) > 0 == len(expected[2])
 
 
+def test_pairs_with_more_tokens_than_the_model_has_positions_are_left_out(memory: TranslationMemory) -> None:
+    translator = ModelTranslator(model_of("transformer"), WORDS, WORDS, Normaliser(), max_positions=5)
+    memory.add([("a b c d", "b a", ""), ("a b c d e", "c", "")])
+    guide = Guide(translator, memory, [("a b e f", "b"), ("a b e f g", "e")])
+    [store] = guide.stores([key("a b c")])
+    assert store.values.tolist() == [*WORDS.encode(["b a"])[0], EOS]
+    assert len(guide.related.validation) == 1
+
+
 def test_what_is_forgotten_is_read_again(related: RelatedPairs, monkeypatch: pytest.MonkeyPatch) -> None:
     keys = [key("a b c"), key("e"), key("a b d")]
     before = related.stores(keys)

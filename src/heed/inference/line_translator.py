@@ -45,7 +45,8 @@ class LineTranslator:
         self.checks = checks or OutputChecks()
         self.before_source = list(before_source)
         self.detokenizer = Detokenizer(tgt_tokenizer, line_end)
-        self._longest = MAX_TOKENS if max_positions is None else min(MAX_TOKENS, max_positions - 1)
+        self.longest = MAX_TOKENS if max_positions is None else min(MAX_TOKENS, max_positions - 1)
+        """Most tokens that are read at once, the tag of a source included and its end not."""
         self._searcher = searcher
         self._num_threads = self._num_batches = 1
 
@@ -69,7 +70,7 @@ class LineTranslator:
         if any(len(line) > MAX_CHARACTERS for line in lines):
             return self._translate_long(lines, options, constraints)
         requests = self.requests(lines, constraints, options.ban)
-        if any(len(r.source) > self._longest and len(line) > 1 for line, r in zip(lines, requests, strict=True)):
+        if any(len(r.source) > self.longest and len(line) > 1 for line, r in zip(lines, requests, strict=True)):
             return self._translate_long(lines, options, constraints)
         hypotheses = self._best({request for request in requests if request.source}, options)
         return [
@@ -125,7 +126,7 @@ class LineTranslator:
         self, lines: Sequence[str], options: SearchOptions, constraints: Sequence[Constraints] | None
     ) -> list[Hypothesis]:
         """Split lines that are too long. A prefix is required of the first sentence."""
-        pieces = [split_if_long(line, self.num_source_tokens, self._longest) for line in lines]
+        pieces = [split_if_long(line, self.num_source_tokens, self.longest) for line in lines]
         flat = None
         if constraints is not None:
             flat = [
@@ -155,7 +156,7 @@ class LineTranslator:
         """The ids of a source and of several targets as `encoded` returns them; None if one is too long to be read."""
         [src_ids] = self._encode_sources([source])
         tgt_ids = self._encode(self.tgt_tokenizer, targets)
-        return (src_ids, tgt_ids) if max(map(len, (src_ids, *tgt_ids))) <= self._longest else None
+        return (src_ids, tgt_ids) if max(map(len, (src_ids, *tgt_ids))) <= self.longest else None
 
     def num_source_tokens(self, line: str) -> int:
         """Tokens of a line as the model reads it, without its end."""

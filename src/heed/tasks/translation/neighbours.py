@@ -162,8 +162,9 @@ class RelatedPairs:
     def encoded(self, pairs: Sequence[tuple[str, str]]) -> list[Pair]:
         """The pairs, to be looked up or added."""
         requests = self.translator.requests([source for source, _ in pairs], None)
+        longest = self.translator.longest
         return [
-            Pair(request.source if _is_readable(pair) else (), pair[1])
+            Pair(request.source if _is_readable(pair) and len(request.source) <= longest else (), pair[1])
             for pair, request in zip(pairs, requests, strict=True)
         ]
 
@@ -246,7 +247,7 @@ class RelatedPairs:
 
 
 def _is_readable(pair: tuple[str, str]) -> bool:
-    """Whether both texts have words, and are short enough to be read at once."""
+    """Whether both texts have words, and few enough characters to be read at once."""
     return all(text.strip() and len(text) <= MAX_CHARACTERS for text in pair)
 
 
