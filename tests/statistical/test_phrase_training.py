@@ -77,6 +77,17 @@ def test_a_model_of_word_classes_has_a_weight_and_learns_from_the_text_too() -> 
     assert ours.shape != theirs.shape or (ours != theirs).any()
 
 
+def test_the_models_of_text_have_the_order_of_the_settings_also_where_the_pairs_are_shorter() -> None:
+    data = bitext()
+    short = [(source[:1], target[:1]) for source, target in data.pairs]
+    text = [target * 3 for _, target in data.pairs]
+    settings = PhraseSettings(aligner="ibm1", lm_order=5, word_classes=4, class_order=6, tuning_rounds=0)
+    alone, found = (estimate_translator(replace(data, pairs=short, texts=texts), settings) for texts in ([], [text]))
+    assert alone.classes is not None and found.classes is not None
+    assert (alone.language.order, alone.classes.model.order) == (3, 3)
+    assert (found.language.order, found.classes.model.order) == (5, 6)
+
+
 def test_it_is_saved_with_its_classes_and_read_without_them_as_before() -> None:
     for number in (0, 4):
         settings = PhraseSettings(aligner="ibm1", max_phrase=3, lm_order=2, word_classes=number, tuning_rounds=0)

@@ -50,7 +50,7 @@ def estimate_translator(bitext: Bitext, settings: PhraseSettings) -> PhraseTrans
     texts = [inside(case, text) for text in bitext.texts]
     references = inside(case, [reference for _, reference in bitext.valid]) if texts else []
     if texts:
-        language = with_texts(language, texts, references, bitext.report)
+        language = with_texts(language, settings.lm_order, texts, references, bitext.report)
     classes = None
     if settings.word_classes:
         bitext.report(f"dividing the words of the targets into {settings.word_classes} classes (Brown clustering)")
@@ -88,16 +88,19 @@ def class_language(
     own, *others = (in_classes(classes, sentences) for sentences in (targets, *texts))
     model = language_model(own, settings.class_order, int(classes.max()) + 1)
     if others:
-        model = with_texts(model, others, in_classes(classes, references))
+        model = with_texts(model, settings.class_order, others, in_classes(classes, references))
     return ClassLanguage(classes, model)
 
 
 def with_texts(
-    language: BackoffModel, texts: Sequence[Sequence[Sequence[int]]], references: Sequence[Sequence[int]],
-    report: Callable[[str], None] | None = None,
+    language: BackoffModel, order: int, texts: Sequence[Sequence[Sequence[int]]],
+    references: Sequence[Sequence[int]], report: Callable[[str], None] | None = None,
 ) -> BackoffModel:  # fmt: skip
-    """The n-gram model of the pairs' targets, interpolated with one of each text for the validation references."""
-    models = [language, *(language_model(text, language.order, language.vocab_size) for text in texts)]
+    """The n-gram model of the pairs' targets, interpolated with one of each text for the validation references.
+
+    `order`: of the models of the texts; that of the targets is lower if these are short.
+    """
+    models = [language, *(language_model(text, order, language.vocab_size) for text in texts)]
     weights = interpolation_weights(models, references)
     if report is not None:
         shares = ", ".join(
