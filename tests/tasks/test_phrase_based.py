@@ -345,6 +345,14 @@ def test_recipes_that_it_cannot_follow_are_refused(tmp_path: Path, changes: dict
         Planner(Document(), keys(tmp_path, **changes), TrainOptions(tmp_path / "run", quiet=True)).plan()
 
 
+@pytest.mark.parametrize("kind", ["bpe", "unigram"])
+def test_rules_about_words_are_refused_with_a_tokenizer_of_pieces(tmp_path: Path, kind: str) -> None:
+    wanted = {key: value for key, value in keys(tmp_path).items() if not key.startswith("model.")}
+    wanted |= {"model.kind": "rule_based", "tokenizer.kind": kind}
+    with pytest.raises(UsageError, match="rules about whole words: set tokenizer"):
+        Planner(Document(), wanted, TrainOptions(tmp_path / "run", quiet=True)).plan()
+
+
 def test_mistakes_in_a_rule_file_are_found_before_anything_is_prepared(run: Path, tmp_path: Path) -> None:
     rules = write_lines(
         tmp_path / "my.toml", ['name = "x"', "[[rules]]", 'name = "y"', 'match = ["OTHER"]', "order = [2]"]

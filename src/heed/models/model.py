@@ -180,6 +180,8 @@ class DerivingModel(Model):
     count_based = True
     derives = True
     needs_source = True
+    needs_words = False
+    """Whether each token must be a word."""
     config: ModelConfig
 
     def __init__(self, config: Any, vocabularies: Vocabularies) -> None:

@@ -33,6 +33,7 @@ class RuleBased(DerivingModel):
 
     Config = RuleBasedConfig
     config: RuleBasedConfig
+    needs_words = True
     papers = "transfer by rules, with a dictionary from word alignments (Och & Ney 2003)"
 
     @classmethod

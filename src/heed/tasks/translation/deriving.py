@@ -14,8 +14,11 @@ from heed.tasks.translation.prepare import target_lines
 from heed.text.tokenizers import Tokenizer
 
 
-def require_derivable_recipe(recipe: Any) -> None:
-    """Raise ValueError for settings of a recipe that a translator which derives cannot have."""
+def require_derivable_recipe(recipe: Any, needs_words: bool) -> None:
+    """Raise ValueError for settings of a recipe that a translator which derives cannot have.
+
+    `needs_words`: whether each token must be a word.
+    """
     kind = f'model.kind = "{recipe.model.kind}"'
     if recipe.data.tags:
         raise ValueError(f"{kind} does not read tags: leave out data.tag and the tags of data.parts")
@@ -26,6 +29,8 @@ def require_derivable_recipe(recipe: Any) -> None:
             f"{kind} needs a tokenizer of words or pieces that can write any text: set tokenizer.kind to "
             '"open-word", "bpe" or "unigram"'
         )
+    if needs_words and recipe.tokenizer.kind != "open-word":
+        raise ValueError(f'{kind} has rules about whole words: set tokenizer.kind = "open-word"')
     require_derivable(recipe.decoding)
 
 

@@ -91,7 +91,7 @@ class TranslationTask(GenerationTask):
                 f"has {most}: lower data.max_tokens or raise {keys}"
             )
         if model.derives:
-            require_derivable_recipe(recipe)
+            require_derivable_recipe(recipe, is_new and model.needs_words)
             if is_new:
                 model.require_usable(recipe.model)
 
