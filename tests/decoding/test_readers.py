@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,7 +14,8 @@ from toy_language import TinyRecurrent, prepared_text, text, tiny_model
 from heed.core.errors import DataError
 from heed.data.text_stream import TextStream
 from heed.decoding import scoring
-from heed.decoding.scoring import LineReader, Reader, StreamReader, TextScorer, WindowReader, make_reader
+from heed.decoding.scoring import LineReader, Reader, StreamReader, TextScorer, WindowReader, make_reader, score_rows
+from heed.models.ngram import Ngram, NgramConfig
 from heed.nn.contract import Vocabularies
 from heed.text.normalise import Normaliser
 from heed.text.tokenizers import TextAs, TokenizerConfig, encode_ended, train_tokenizer
@@ -139,6 +141,20 @@ def test_a_line_that_is_too_long_is_an_error(model: TinyRecurrent, monkeypatch: 
     monkeypatch.setattr(scoring, "MAX_SCORED_TOKENS", 5)
     with pytest.raises(DataError, match="a line has 6 tokens, but at most 5"):
         LineReader(model, CPU).read(TextStream.of_lines([[5] * 6]))
+
+
+def test_a_long_line_needs_little_memory_with_a_cache_of_many_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = [np.random.default_rng(1).integers(4, 20, length).tolist() for length in (1_000, 700, 3)]
+    counted = Ngram(NgramConfig(order=2, cache_share=0.3, cache_size=500), Vocabularies(0, 20))
+    counted.estimate(lines)
+    expected = [token for line in score_rows(counted, lines, CPU) for token in line.log_probs]
+    monkeypatch.setattr(scoring, "_MAX_FEATURES", 30_000)
+    tracemalloc.start()
+    found = LineReader(counted, CPU).read(TextStream.of_lines([[*line, 2] for line in lines]))
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert found == pytest.approx(expected, abs=1e-6)
+    assert most < 4_000_000  # the caches of the two long lines have 7 million bytes
 
 
 def test_an_empty_text_has_no_log_probabilities(model: TinyRecurrent) -> None:

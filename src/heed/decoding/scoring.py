@@ -49,6 +49,8 @@ PSEUDO = "pseudo"
 """First part of the signature of a reader whose log-probabilities are not those of a text (pseudo_likelihood.py)."""
 _AT_ONCE = 64
 """Positions whose full distributions are in memory at once."""
+_MAX_FEATURES = 1 << 22
+"""Numbers in the features of a count-based model that are in memory at once: with a cache, each position has many."""
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -95,10 +97,30 @@ def real_log_probs(
 
     `state`: before the batch; None is that of a language model before any text.
     """
-    features, after = model.advance(batch.tgt_in, state if state is not None else model.start(None, len(batch.rows)))
+    state = state if state is not None else model.start(None, len(batch.rows))
     mask = batch.tgt_mask if mask is None else mask
+    if model.count_based:
+        return _counted_log_probs(model, batch, state, mask)
+    features, after = model.advance(batch.tgt_in, state)
     log_probs = model.head.log_prob(features[mask], batch.tgt_out[mask])
     return log_probs.double().cpu().numpy(), after
+
+
+def _counted_log_probs(
+    model: Autoregressive, batch: Batch, state: State, mask: Bool[Tensor, "B T"]
+) -> tuple[LogProbs, State]:
+    """As `real_log_probs`, some columns at a time, since lines of any length are read."""
+    num_rows, length = mask.shape
+    is_real = mask.cpu().numpy()
+    log_probs = np.empty(is_real.shape)
+    begin, step = 0, max(1, SEGMENT // num_rows)
+    while begin < length:
+        part = slice(begin, begin + step)
+        features, state = model.advance(batch.tgt_in[:, part], state)
+        found = model.head.log_prob(features[mask[:, part]], batch.tgt_out[:, part][mask[:, part]])
+        log_probs[:, part][is_real[:, part]] = found.double().cpu().numpy()
+        begin, step = part.stop, max(1, _MAX_FEATURES // features[:, 0].numel())
+    return log_probs[is_real], state
 
 
 def score_rows(
