@@ -11,10 +11,14 @@ import torch
 from toy import pairs
 
 from heed.core.errors import DataError
+from heed.decoding.options import Constraints, SearchOptions
+from heed.decoding.phrases import Glossary
+from heed.inference.deriving_translator import DerivingTranslator
 from heed.models import MODELS, build_model
 from heed.models.model import DerivingModel
 from heed.nn.contract import Vocabularies
 from heed.statistical.derivation import Bitext, Derivation, Forced
+from heed.text.normalise import Normaliser
 from heed.text.tokenizers import Tokenizer, TokenizerConfig, train_tokenizer
 from heed.text.tokenizers.byte_level import words_of_pieces
 
@@ -117,6 +121,15 @@ def test_terms_in_one_unknown_word_are_all_required_and_the_rest_of_it_is_copied
         expected = expected.replace(term, term.upper())
     [best] = model.derive(source, 10, 1, forced)
     assert expected in tokenizer.decode([best.ids])[0].split()
+
+
+@every_kind
+def test_there_is_a_space_before_the_translation_of_an_unknown_term(kind: str) -> None:
+    model, tokenizer = estimated(kind)
+    translator = DerivingTranslator(model, tokenizer, tokenizer, Normaliser())
+    constraints = [Constraints.of("", Glossary({"xyz": "Wort"}).pairs_for("ba xyz di"))]
+    [output] = translator.translate(["ba xyz di"], SearchOptions(beam_size=10, guard=False), constraints)
+    assert sorted(output.text.lower().split()) == ["kan", "mis", "wort"]
 
 
 @every_kind
