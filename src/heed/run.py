@@ -319,7 +319,7 @@ def _copy_scorer(run: Run, files: RunFiles) -> None:
 def with_other_weights(
     run: Run, out: Path, weights: Mapping[str, Tensor], metadata: Mapping[str, str]
 ) -> Iterator[Run]:
-    """A new run in `out` with a run's recipe, tokenizers and record of its data, and with weights made from its own.
+    """A new run in `out` with weights made from a run's, and with its recipe, tokenizers, labels and record of data.
 
     The folder appears when the block ends. Raises StorageError.
     """
@@ -329,6 +329,9 @@ def with_other_weights(
             file.write(run.files.read_anyway(RECIPE, "The new run has the same."))
         for source in sorted(run.folder.glob("tokenizer*.json")):
             run.files.copy(source.name, files)
+        for name in run.task_type.model_files:
+            if run.files.has(name):
+                run.files.copy(name, files)
         copy_seen(run.folder, folder)
         _copy_scorer(run, files)
         save_weights(folder / WEIGHTS, weights, {**metadata, **vocabulary_digests(run.tokenizers)})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import random
+import shutil
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from toy import without_shape_checks
 
 import heed
 from heed.core.errors import UsageError
+from heed.core.run_files import RunFiles
 from heed.data.validation import read_valid
 from heed.models.linear import Examples, LinearConfig, LinearNgrams
 from heed.nn.contract import TokenSource, Vocabularies
@@ -150,6 +152,19 @@ def test_a_resumed_training_is_the_same(trained: Path, tmp_path: Path) -> None:
     assert result.code == 0, result.err
     for name in ("model.safetensors", "answer.json", "linear.safetensors"):
         assert (out / name).read_bytes() == (trained / name).read_bytes(), name
+
+
+def test_an_average_answers_with_parts_that_are_weighed_for_its_weights(trained: Path, tmp_path: Path) -> None:
+    run, other = shutil.copytree(trained, tmp_path / "run"), Combination("neural", {"neural": 9.0})
+    other.write(RunFiles(run))  # as of weights that differ more from their average
+    result = call("average", run, "--last", "2", "--out", tmp_path / "averaged")
+    assert result.code == 0, result.err
+    assert call("predict", tmp_path / "averaged", stdin="the film was great\n").out == "pos\n"
+    averaged, rows = Run(tmp_path / "averaged").predictor, read_valid(run)
+    parts = averaged.parts_on_valid([split(row)[0] for row in rows])
+    assert {*parts} == {"linear", "neural"}
+    expected = combinations(averaged.labels.link, parts, targets_of(averaged.labels, [row[-1] for row in rows]))
+    assert averaged.answer in expected
 
 
 def test_the_linear_model_alone_explains_itself(trained: Path, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from command import call
 from toy import events, unchecked_shapes
 from toy_questions import TINY, questions, tiny_reader, write_questions
 
@@ -105,6 +106,12 @@ def test_a_long_context_is_answered_by_the_best_span_of_all_windows(reader: Any)
     for (first, further), share in found.best(5):
         expected = 1.0 if first < 0 else math.exp(best[first, first + further])
         assert share == pytest.approx(expected / total, rel=1e-5)
+
+
+def test_an_average_of_checkpoints_answers(reader: Any, tmp_path: Path) -> None:
+    result = call("average", reader.run.folder, "--last", "1", "--out", tmp_path / "run")
+    assert result.code == 0, result.err
+    assert heed.load(tmp_path / "run").predict([f"Where is Cem?\t{CONTEXT}"])
 
 
 def test_a_span_in_several_windows_has_its_highest_score() -> None:

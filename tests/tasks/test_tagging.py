@@ -305,6 +305,12 @@ def test_contradictory_settings_are_refused(changes: dict[str, Any], message: st
         heed.train(keys, tmp_path / "run", device="cpu", quiet=True)
 
 
+def test_an_average_of_checkpoints_tags(tagger: Any, tmp_path: Path) -> None:
+    result = call("average", tagger.run.folder, "--last", "1", "--out", tmp_path / "run")
+    assert result.code == 0, result.err
+    assert heed.load(tmp_path / "run").predict(["Ann saw Rome ."])
+
+
 def test_a_damaged_list_of_labels_is_refused(tagger: Any, tmp_path: Path) -> None:
     from heed.core.run_files import RunFiles
 

@@ -21,6 +21,7 @@ def average(
     """Average the newest checkpoints of a run into a new run.
 
     The method of Vaswani et al. (2017), section 6.1. A run keeps as many checkpoints as training.keep_checkpoints says.
+    The weights of a classifier's parts in its answer are fitted again on the validation data.
 
     Example:
 
@@ -42,5 +43,6 @@ def average(
     names = ", ".join(path.name for path in checkpoints)
     weights = mean_of([load_checkpoint(path, opened.shapes).weights for path in checkpoints])
     with with_other_weights(opened, out, weights, {"averaged": names}) as new:
+        new.task().refit(new.model)
         new.predictor.convert()
     message(f"{out}: the mean of {names}", quiet)

@@ -121,6 +121,8 @@ class Task(ABC):
     readers of words that have other features of unknown words."""
     can_read_own: ClassVar[bool] = False
     """Whether its models can read their own predictions in training (scheduled sampling, minimum risk training)."""
+    model_files: ClassVar[tuple[str, ...]] = ()
+    """Files of a run folder that its predictor reads besides recipe, tokenizers and weights; not every run has all."""
     chosen_anew: ClassVar[tuple[str, ...]] = ()
     """Recipe keys that fine-tuning does not inherit, but chooses for the new data."""
 
@@ -288,6 +290,10 @@ class Task(ABC):
 
     def weights_changed(self) -> None:
         """Remove files from the run folder that were derived from earlier weights."""
+        return
+
+    def refit(self, model: Any) -> None:
+        """Fit anew what was fitted on the validation data to other weights than the model's, in the run folder."""
         return
 
     def warnings(self) -> Sequence[str]:

@@ -17,7 +17,7 @@ from torch import Tensor
 from heed.core.errors import UsageError
 from heed.core.run_files import RunFiles
 from heed.data.batch import Ids, SourceBatch
-from heed.data.validation import Row, read_valid
+from heed.data.validation import VALID, Row, read_valid
 from heed.metrics.metric import Score
 from heed.models import ReaderModel, build_model
 from heed.models.linear import LinearNgrams
@@ -26,12 +26,19 @@ from heed.nn.dropout_keys import DropoutKeys
 from heed.nn.pooling import PoolingHead
 from heed.nn.reader_heads import ReaderWithHead
 from heed.tasks import prepare
-from heed.tasks.classification.answer import BOTH, combinations
+from heed.tasks.classification.answer import ANSWER, BOTH, combinations
 from heed.tasks.classification.answer import Combination as Answer
 from heed.tasks.classification.data import HeadConfig, TableData
 from heed.tasks.classification.defaults import choose_classifier
-from heed.tasks.classification.labels import Labels
-from heed.tasks.classification.linear_part import fit_linear, outputs_on_valid, read_linear, write_held_out
+from heed.tasks.classification.labels import LABELS, Labels
+from heed.tasks.classification.linear_part import (
+    HELD_OUT,
+    LINEAR,
+    fit_linear,
+    outputs_on_valid,
+    read_linear,
+    write_held_out,
+)
 from heed.tasks.classification.predictor import ClassificationPredictor
 from heed.tasks.classification.prepare import (
     SIDES,
@@ -79,6 +86,7 @@ class ClassificationTask(ReaderTask):
     Data = TableData
     Head = HeadConfig
     sides = SIDES
+    model_files = (LABELS, ANSWER, LINEAR, HELD_OUT)
     metrics = ("log_loss", *dict.fromkeys(name for names in METRICS_OF.values() for name in names))
 
     # --- settings and preparation -----------------------------------------------------------------------
@@ -232,6 +240,11 @@ class ClassificationTask(ReaderTask):
         """Keep the combination that belongs to the weights that were just saved."""
         if self.answer is not None:
             self.answer.write(RunFiles(self.folder))
+
+    def refit(self, model: Any) -> None:
+        if RunFiles(self.folder).has(VALID):
+            self.validate(model, ())
+            self.weights_changed()
 
     # --- prediction -------------------------------------------------------------------------------------
 

@@ -32,7 +32,7 @@ from heed.tasks.span.evaluation import CHOICE, SCORES, statistics_of
 from heed.tasks.span.predictor import SpanPredictor
 from heed.tasks.span.prepare import SIDES, prepare_spans
 from heed.tasks.span.rows import question_of
-from heed.tasks.span.words import PairEncoder, SpanWords
+from heed.tasks.span.words import LABELS, PairEncoder, SpanWords
 from heed.tasks.task import Examination, Loss, Sample, Validation
 from heed.tasks.words import WordEncoder
 from heed.text.doctor.findings import Diagnosis
@@ -57,6 +57,7 @@ class SpanTask(ReaderTask):
     metrics = (*SCORES, CHOICE)
     headline = ("exact match", "F1", "F1 of choices")
     refuses_unknown = False
+    model_files = (LABELS,)
 
     # --- settings and preparation -----------------------------------------------------------------------
 

@@ -29,7 +29,7 @@ from heed.tasks.tagging.batch import TagBatch, collate
 from heed.tasks.tagging.data import TagData
 from heed.tasks.tagging.defaults import choose_tagger
 from heed.tasks.tagging.evaluation import marked_text, statistics_of
-from heed.tasks.tagging.labels import TagLabels, TagVocabularies
+from heed.tasks.tagging.labels import LABELS, TagLabels, TagVocabularies
 from heed.tasks.tagging.predictor import TaggingPredictor
 from heed.tasks.tagging.prepare import SIDES, prepare_tagging, words_of
 from heed.tasks.tagging.tagger import Tagger
@@ -61,6 +61,7 @@ class TaggingTask(ReaderTask):
     sides = SIDES
     metrics = ("entity_f1", "tag_accuracy")
     refuses_unknown = False
+    model_files = (LABELS,)
 
     # --- settings and preparation -----------------------------------------------------------------------
 
