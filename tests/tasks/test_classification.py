@@ -7,6 +7,7 @@ import json
 import random
 import shutil
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -142,6 +143,18 @@ def test_vectors_are_the_features_of_the_reader_whatever_the_batch(trained: Path
         np.testing.assert_allclose(predictor.embed(text), vector, atol=1e-6)
     result = call("embed", trained, stdin="\n".join(texts) + "\n")
     np.testing.assert_allclose(np.load(io.BytesIO(result.stdout)), vectors, atol=1e-6)
+
+
+def test_pairs_have_vectors_also_without_the_tab_between_them_and_words_have_neighbours(trained: Path) -> None:
+    predictor = heed.load(trained)
+    data = predictor.run.recipe.data
+    collapsed = data.model_copy(update={"normaliser": data.normaliser.model_copy(update={"collapse_spaces": True})})
+    predictor.run.recipe = predictor.run.recipe.model_copy(update={"data": collapsed})
+    predictor.labels = replace(predictor.labels, columns=("premise", "hypothesis", "label"))
+    expected = predictor.embed("great film\ta plot")
+    np.testing.assert_array_equal(predictor.embed(" great  film \t a plot"), expected)
+    np.testing.assert_array_equal(predictor.word_vectors(["film"])[0], predictor.embed("film\t"))
+    assert len(predictor.neighbours("film", 3)) == 3
 
 
 def test_a_resumed_training_is_the_same(trained: Path, tmp_path: Path) -> None:

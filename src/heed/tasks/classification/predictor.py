@@ -8,7 +8,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from heed.core.errors import UsageError
@@ -193,11 +195,15 @@ class ClassificationPredictor(Predictor):
         A text is cut where the classifier cuts it (`data.max_tokens`).
         """
         self.require("embed")
-        data, tokenizer = self.run.recipe.data, self.tokenizers["src"]
-        normalised = map(data.normaliser.apply, several_texts(texts))
-        rows = [self.split(text) if text else ("",) * self.num_texts for text in normalised]
-        ids = self.encoding.encode(rows, tokenizer)
+        normalise, tokenizer = self.run.recipe.data.normaliser.apply, self.tokenizers["src"]
+        rows = [self.split(text) if text else ("",) * self.num_texts for text in several_texts(texts)]
+        ids = self.encoding.encode([tuple(map(normalise, row)) for row in rows], tokenizer)
         return vectors_of_ids(self.run.model.reader, tokenizer, ids, self.run.device)
+
+    def word_vectors(self, words: Sequence[str]) -> NDArray[np.float32]:
+        """As for other predictors; of pairs, the word is the first text and the second one is empty."""
+        empty = "\t" * (self.num_texts - 1)
+        return self.embed([f" {word}{empty}" for word in several_texts(words)])
 
     # --- evaluation -------------------------------------------------------------------------------------
 
