@@ -16,6 +16,7 @@ from toy_tags import TINY, conll, rows, tiny_tagger, write_conll
 
 import heed
 from heed.core.errors import DataError, UsageError
+from heed.core.run_files import RunFiles
 from heed.data.batch import divided
 from heed.data.store import TokenStore
 from heed.data.validation import read_valid
@@ -27,6 +28,7 @@ from heed.tasks.tagging import tagger as tagger_module
 from heed.tasks.tagging.batch import collate
 from heed.tasks.tagging.data import TagData
 from heed.tasks.tagging.labels import TagLabels, legal_steps
+from heed.tasks.tagging.prepare import prepare_tagging
 from heed.tasks.tagging.tagger import SpanMasses, cut, cuts_within
 from heed.tasks.words import WordEncoder, Words, case_of, normalised
 from heed.text.tag_schemes import spans
@@ -195,6 +197,20 @@ def test_the_store_has_the_words_and_tags_of_the_training_sentences(tagger: Any)
     assert set(pieces[len(pieces) - labels.num_singletons :]) == once
 
 
+def test_no_word_of_another_runs_vocabulary_counts_as_rare(tagger: Any, tmp_path: Path) -> None:
+    once = [f"{a}{b}" for a, b in itertools.product("abcdefghij", repeat=2)]
+    (tmp_path / "x.conll").write_text(
+        conll([[*row, f"{word} NN O"] for row, word in zip(rows(num_sentences=100), once, strict=True)])
+    )
+    data = tagger.run.recipe.data.model_copy(update={"conll": str(tmp_path / "x.conll")})
+    tokenizer = TokenizerConfig(kind="word", vocab_size=300, min_frequency=1)
+    other = train_tokenizer(tokenizer, iter([" ".join(once)]))
+    for folder, reuse, rare in (("own", None, True), ("other", {"src": other}, False)):
+        (tmp_path / folder).mkdir()
+        prepare_tagging(data, tokenizer, 1, tmp_path / folder, 100, reuse, quiet=True)
+        assert bool(TagLabels.read(RunFiles(tmp_path / folder)).num_singletons) == rare
+
+
 def test_equal_sentences_are_held_out_together(tmp_path: Path) -> None:
     once = conll(rows(num_sentences=60))
     (tmp_path / "x.conll").write_text(once + once + once)
@@ -312,8 +328,6 @@ def test_an_average_of_checkpoints_tags(tagger: Any, tmp_path: Path) -> None:
 
 
 def test_a_damaged_list_of_labels_is_refused(tagger: Any, tmp_path: Path) -> None:
-    from heed.core.run_files import RunFiles
-
     (tmp_path / "labels.json").write_text('{"labels": 3}')
     with pytest.raises(DataError, match=r"labels.json is damaged: .*Restore the run's original file"):
         TagLabels.read(RunFiles(tmp_path))

@@ -73,7 +73,7 @@ def prepare_tagging(
 
     tokenizers = reuse or prepare.train_tokenizers(tokenizer, SIDES, lines, num_rows, folder, quiet=quiet)
     words = tokenizers["src"]
-    if tokenizer.kind == "word":
+    if tokenizer.kind == "word" and not reuse:  # the words of another vocabulary are not in the order of these counts
         labels = labels.model_copy(update={"num_singletons": _num_singletons(words, lines())})
     labels.write(RunFiles(folder))
     seen, dropped = prepare.SeenRows(folder), Counter[str]()
