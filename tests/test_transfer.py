@@ -123,6 +123,21 @@ def test_vectors_of_tokens_alone_can_be_taken(folder: Path, tmp_path: Path) -> N
     assert "shape" in tag(folder, tmp_path / "other", *words, *other).err
 
 
+def test_a_backward_language_model_reads_text_from_its_end_and_continues_none(folder: Path) -> None:
+    backward, text = heed.load(folder / "backward"), "the dog sees the cat"
+    ids = backward.run.tokenizers["tgt"].encode([text])[0]
+    assert len(ids) == 5
+    features, _ = backward.run.model.advance(torch.tensor([[1, *ids[::-1]]]), backward.run.model.start(None, 1))
+    [found] = backward.token_vectors([text])
+    torch.testing.assert_close(torch.tensor(found.vectors.copy()), features[0, 1:].flip(0))
+    assert found.tokens == [*backward.run.tokenizers["tgt"].pieces(ids)]
+    for words in (("compress", folder / "backward"), ("inspect", folder / "backward", "--text", text)):
+        refused = call(*words, stdin=f"{text}\n")
+        assert refused.code == 2 and "reads text from its end" in refused.err
+    with pytest.raises(UsageError, match="in opposite directions"):
+        heed.load(folder / "forward", ensemble=[folder / "backward"])
+
+
 def test_elmo_takes_a_forward_and_a_backward_language_model(folder: Path, tmp_path: Path) -> None:
     words = ("--init", folder / "forward", "--init-backward", folder / "backward", "--init-parts", "encoder")
     result = tag(folder, tmp_path / "run", *words, "--training.freeze=reader")

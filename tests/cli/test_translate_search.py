@@ -261,6 +261,16 @@ def test_a_language_model_without_sentence_ends_is_refused(
     assert "it did not learn where sentences end" in result.err
 
 
+def test_a_language_model_that_reads_from_the_end_is_refused(
+    translator: Path, language_model: Path, tmp_path: Path
+) -> None:
+    backward = shutil.copytree(language_model, tmp_path / "backward")
+    Run(backward).change_recipe({"data.backward": True})
+    result = call("translate", translator, "--lm", backward, stdin=TEXT)
+    assert result.code == 2
+    assert "reads text from its end" in result.err
+
+
 def test_unusual_input_is_reported(translator: Path) -> None:
     rows = pairs(40, seed=8)
     right, wrong = ("".join(row[side] + "\n" for row in rows) for side in (0, 1))

@@ -104,6 +104,7 @@ def _inspected(
         if loaded.can("read"):
             return inspect_reader(loaded, text)
         loaded.require("generate", "--text")
+        loaded.run.recipe.data.require_forward()
         return inspect_text(loaded.translator, text)
     loaded.require("translate", "--src")
     recipe = loaded.run.recipe.decoding

@@ -143,6 +143,7 @@ def _most_items(num_bytes: int, layout: Layout) -> int:
 
 def _model(predictor: Predictor) -> Autoregressive:
     predictor.require("compress", "compressing")
+    predictor.run.recipe.data.require_forward()
     if predictor.run.device.type != "cpu":
         raise UsageError("compression needs a CPU: sums on a GPU may differ from one run to the next.")
     if is_rounded(predictor.run.model):

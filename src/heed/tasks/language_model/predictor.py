@@ -30,6 +30,7 @@ from heed.tasks.language_model.data import TextData
 from heed.tasks.language_model.dynamic_evaluation import DynamicOptions, DynamicReader
 from heed.tasks.predictor import ALONE, Combination, Predictor, several_texts
 from heed.tasks.prepare import open_tokens
+from heed.text.tokenizers import Tokenizer
 from heed.text.vocabulary import UNK_ID, Vocabulary
 
 
@@ -48,6 +49,8 @@ class LanguageModelPredictor(Predictor):
             require_vocabularies(run, other)
             if other.recipe.data.line_end != self.data.line_end:
                 raise UsageError(f"{run.folder} and {other.folder} end a line in different ways (data.line_end).")
+            if other.recipe.data.backward != self.data.backward:
+                raise UsageError(f"{run.folder} and {other.folder} read text in opposite directions (data.backward).")
 
     @property
     def data(self) -> TextData:
@@ -94,17 +97,22 @@ class LanguageModelPredictor(Predictor):
         return super().can(ability) and not (ability == "embed" and self.run.blank_model.count_based)
 
     def token_vectors(self, texts: Sequence[str]) -> list[TokenVectors]:
-        """The features of the model after each token of each text, which it reads by itself."""
+        """The features of the model after each token of each text, which it reads by itself, in the text's order."""
         self.require("embed")
         normalised = [self.data.normaliser.apply(text) for text in several_texts(texts)]
-        return generator_vectors(self.run.model, self.run.tokenizers["tgt"], normalised, self.run.device)
+        read = generator_vectors(self.run.model, self._reading, normalised, self.run.device)
+        return [TokenVectors(each.tokens[::-1], each.vectors[::-1]) for each in read] if self.data.backward else read
 
     def self_attention(self, texts: Sequence[str], random_weights: bool = False) -> list[TokenAttention]:
         """The self-attention between the tokens of each text."""
         self.require("embed", "self-attention")
         model: Any = self.run.new_model().to(self.run.device) if random_weights else self.run.model
         normalised = [self.data.normaliser.apply(text) for text in several_texts(texts)]
-        return generator_attention(model, self.run.tokenizers["tgt"], normalised, self.run.device)
+        return generator_attention(model, self._reading, normalised, self.run.device)
+
+    @property
+    def _reading(self) -> Tokenizer:
+        return self.data.reading(self.run.tokenizers["tgt"])
 
     def are_unknown(self, words: Sequence[str]) -> Sequence[bool]:
         encoded = self.run.tokenizers["tgt"].encode([f" {word}" for word in words])
@@ -162,7 +170,7 @@ class LanguageModelPredictor(Predictor):
         """
         data, run = self.data, self.run
         reader = make_reader(data.text_as, model or run.model, run.device, run.recipe.training.context, stride)
-        return TextScorer(reader, data.reading(run.tokenizers["tgt"]), data.normaliser, data.line_end)
+        return TextScorer(reader, self._reading, data.normaliser, data.line_end)
 
     def adapting_scorer(self, options: Mapping[str, Any]) -> TextScorer:
         """A scorer with a copy of the model that adapts to the text (`options`: see `DynamicOptions`).
@@ -171,9 +179,7 @@ class LanguageModelPredictor(Predictor):
         """
         built = build(DynamicOptions, Document(options))
         reader = DynamicReader(self.run.model, self.run.device, built, self.training_text)
-        return TextScorer(
-            reader, self.data.reading(self.run.tokenizers["tgt"]), self.data.normaliser, self.data.line_end
-        )
+        return TextScorer(reader, self._reading, self.data.normaliser, self.data.line_end)
 
     def training_text(self) -> TextStream:
         """The training text. Raises MissingInputError if it was removed from the run folder."""

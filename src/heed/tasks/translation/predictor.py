@@ -398,6 +398,7 @@ class TranslationPredictor(Translating, Predictor):
             require_vocabularies(self.run, other)
         if (lm := self.combined.lm) is not None:
             lm.predictor.require("generate", "--lm")
+            lm.recipe.data.require_forward()
             require_vocabularies(self.run, lm)
             if lm.recipe.data.line_end != "eos":
                 raise UsageError(
