@@ -27,11 +27,12 @@ from heed.tasks.tagging import reading as reading_module
 from heed.tasks.tagging import tagger as tagger_module
 from heed.tasks.tagging.batch import collate
 from heed.tasks.tagging.data import TagData
-from heed.tasks.tagging.labels import TagLabels, legal_steps
+from heed.tasks.tagging.labels import TagLabels, collect_labels, legal_steps
 from heed.tasks.tagging.prepare import prepare_tagging
 from heed.tasks.tagging.tagger import SpanMasses, cut, cuts_within
 from heed.tasks.words import WordEncoder, Words, case_of, normalised
-from heed.text.tag_schemes import spans
+from heed.text.readers.conll import TaggedSentence
+from heed.text.tag_schemes import LETTERS, spans
 from heed.text.tokenizers import TokenizerConfig, train_tokenizer
 from heed.text.vocabulary import UNK_ID
 
@@ -325,6 +326,18 @@ def test_an_average_of_checkpoints_tags(tagger: Any, tmp_path: Path) -> None:
     result = call("average", tagger.run.folder, "--last", "1", "--out", tmp_path / "run")
     assert result.code == 0, result.err
     assert heed.load(tmp_path / "run").predict(["Ann saw Rome ."])
+
+
+@pytest.mark.parametrize("scheme", ["iobes", "bilou", "bmes", "iob2"])
+def test_a_sentence_of_one_word_has_a_tag_though_training_had_longer_spans_alone(scheme: Any) -> None:
+    sentences = [TaggedSentence(("New", "York", "Los", "Angeles"), ("B-X", "I-X", "B-Y", "I-Y"), ())]
+    labels = collect_labels(sentences, "iob2", scheme)
+    k = len(labels.labels)
+    scores = (torch.zeros(shape) for shape in ((1, 1, k), (k, k), k, k))
+    chain = Chain.of(*scores, torch.tensor([[True]]), labels.legal())
+    found = {labels.labels[path.tags[0]] for path in chain.best(100)[0]}
+    only = LETTERS[scheme][-1]
+    assert found == {f"{only}-X", f"{only}-Y"}
 
 
 def test_a_damaged_list_of_labels_is_refused(tagger: Any, tmp_path: Path) -> None:

@@ -15,7 +15,8 @@ from heed.nn.contract import Vocabularies
 from heed.nn.crf import Legal
 from heed.nn.word_source import FIRST_CHARACTER
 from heed.text.readers.conll import TaggedSentence
-from heed.text.tag_schemes import OUTSIDE, Scheme, converted, follows
+from heed.text.tag_schemes import OUTSIDE, Scheme, Span, converted, follows, split_tag
+from heed.text.tag_schemes import written as tags_of
 
 LABELS = "labels.json"
 MIN_CHARACTER_COUNT = 2
@@ -113,7 +114,10 @@ class TagVocabularies(Vocabularies):
 
 
 def collect_labels(sentences: Iterable[TaggedSentence], written: Scheme, scheme: Scheme) -> TagLabels:
-    """The labels of the training data; O comes first, the other tags in alphabetical order."""
+    """The labels of the training data; O comes first, the other tags in alphabetical order.
+
+    If none of them can be the tag of a sentence of one word, those of spans of one word are added.
+    """
     tags: set[str] = set()
     characters: Counter[str] = Counter()
     marks: Counter[str] = Counter()
@@ -122,6 +126,8 @@ def collect_labels(sentences: Iterable[TaggedSentence], written: Scheme, scheme:
         marks.update(mark for mark in sentence.marks if mark)
         for token in sentence.tokens:
             characters.update(token)
+    if not any(follows(None, tag, scheme) and follows(tag, None, scheme) for tag in tags):
+        tags.update(tag for _, type in map(split_tag, [*tags]) for tag in tags_of([Span(0, 1, type)], 1, scheme))
     frequent = sorted(character for character, count in characters.items() if count >= MIN_CHARACTER_COUNT)
     listed = sorted(tags, key=lambda tag: (tag != OUTSIDE, tag))
     kinds = sorted(mark for mark, _ in marks.most_common(MAX_MARKS))
