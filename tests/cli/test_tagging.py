@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -90,6 +91,22 @@ def test_json_has_the_entities_of_each_sentence(folder: Path) -> None:
         place = answer["entities"][1]
         assert first["input"][place["start"] : place["end"]] == place["text"] == "New York"
         assert place["type"] == "LOC" and 0 < place["probability"] <= 1
+
+
+@pytest.mark.parametrize(
+    ("lines", "is_text"),
+    [
+        (["", "Oslo", "Ann met Dan Lee ."], True),
+        (["Oslo", "Rome", "Ann met Dan Lee ."], True),
+        (["Ann", "met", "", "Oslo"], False),
+        (["Oslo"], False),
+    ],
+)
+def test_the_form_of_lines_does_not_depend_on_when_they_come(folder: Path, lines: list[str], is_text: bool) -> None:
+    tagger, options = heed.load(folder / "run"), AnswerOptions(quiet=True)
+    answers = [[*chain.from_iterable(tagger.annotate(groups, options))] for groups in ([[x] for x in lines], [lines])]
+    assert answers[0] == answers[1] == call("predict", folder / "run", "--quiet", stdin="\n".join(lines)).lines
+    assert (answers[0][-1] == "") == is_text
 
 
 def test_sentences_are_answered_as_they_come(folder: Path) -> None:

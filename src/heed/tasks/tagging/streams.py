@@ -10,6 +10,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from itertools import dropwhile
 
 from heed.core.progress import message
 from heed.tasks.predictor import AnswerOptions
@@ -47,17 +48,29 @@ def answered(
     stream: Stream | None = None
     waiting: list[str] = []
     for group in groups:
-        lines, waiting = [*waiting, *group], []
+        new = [*waiting[-1:], *group]
+        waiting += group
         if stream is None:
-            if not any(line.strip() for line in lines):
-                waiting = lines
+            if _is_unclear(new, options):
                 continue
-            stream = _opened(lines, tagger, columns, options)
+            stream = _opened(waiting, tagger, columns, options)
+        lines, waiting = waiting, []
         yield _answers(stream.read(lines), stream, tagger, options)
+    if stream is None and any(line.strip() for line in waiting):
+        stream = _opened(waiting, tagger, columns, options)
     if stream is None:
         yield [] if options.json else waiting
     else:
-        yield _answers(stream.end(), stream, tagger, options)
+        yield _answers([*stream.read(waiting), *stream.end()], stream, tagger, options)
+
+
+def _is_unclear(lines: Sequence[str], options: AnswerOptions) -> bool:
+    """Whether these first lines are blank, or one word each that may be rows of a sentence or sentences by themselves.
+
+    Rows are not answered before the blank line after them, so nobody waits longer for their tags.
+    """
+    begun = [*dropwhile(lambda line: not line.strip(), lines)]
+    return not begun or (options.input == "auto" and all(len(line.split()) == 1 for line in begun))
 
 
 def _answers(items: Sequence[Item], stream: Stream, tagger: Tagger, options: AnswerOptions) -> list[str]:
