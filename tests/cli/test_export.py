@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 from command import call
+from safetensors.torch import load_file, save_file
 from tiny_speakers import LINES, train_speaker
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import AutoTokenizer, GPT2Config, GPT2LMHeadModel
@@ -65,10 +66,27 @@ def test_an_imported_model_reads_text_as_the_exported_one(tmp_path: Path) -> Non
     call("export", ours, "--out", tmp_path / "gpt2")
     result = call("import", tmp_path / "gpt2", "--out", tmp_path / "back")
     assert result.code == 0, result.err
+    assert Run(tmp_path / "back").model.embedding.equal(Run(ours).model.embedding)
+    theirs = GPT2LMHeadModel.from_pretrained(tmp_path / "gpt2").eval()
+    ids = [1, *(id for row in Run(ours).tokenizers["tgt"].encode(LINES[:2]) for id in (*row, 2))][:24]
+    with torch.inference_mode():
+        expected = theirs(input_ids=torch.tensor([ids])).logits
+    assert 2 in ids[:-1] and theirs.generation_config.eos_token_id is None
+    torch.testing.assert_close(logits_of(ours, [1 if id == 2 else id for id in ids]), expected, rtol=1e-5, atol=1e-5)
     text = "\n".join(LINES[:5]) + "\n"
     assert call("score", tmp_path / "back", stdin=text).stdout == call("score", ours, stdin=text).stdout
     flags = ("--prompt", "the", "--max-tokens", "30")
     assert call("generate", tmp_path / "back", *flags).stdout == call("generate", ours, *flags).stdout
+
+
+def test_a_gpt2_with_an_output_weight_of_its_own_is_an_error(ours: Path, tmp_path: Path) -> None:
+    call("export", ours, "--out", tmp_path / "gpt2")
+    path, weights = tmp_path / "gpt2" / "config.json", load_file(tmp_path / "gpt2" / "model.safetensors")
+    path.write_text(json.dumps({**json.loads(path.read_text()), "tie_word_embeddings": False}))
+    for output in ({}, {"lm_head.weight": torch.randn(290, 32)}, {"lm_head.weight": torch.randn(1, 32)}):
+        save_file({**weights, **output}, tmp_path / "gpt2" / "model.safetensors", {"format": "pt"})
+        result = call("import", tmp_path / "gpt2", "--out", tmp_path / "back")
+        assert result.code == 65 and "is not lm_head.weight with the end of sentence" in result.err
 
 
 @pytest.mark.parametrize("reading", [3, {"text_as": "sideways"}, {"context": 9}, {"dir": "/"}, CROOKED])

@@ -7,6 +7,9 @@ bit for bit, with the way it reads text. The package `transformers` is not neede
 Other GPT-2 models have one special piece, `<|endoftext|>`, where heed has four. It becomes heed's begin and end of
 sentence; padding, begin of sentence and the unknown piece, which such a model never predicts, get a bias that makes
 their probability 0.
+
+A model of a running text with ends of sentence reads the begin of sentence in place of each end. Its exported input
+embedding therefore has the vector of the begin for the end too, and differs from the output weight.
 """
 
 from __future__ import annotations
@@ -47,10 +50,11 @@ from heed.text.tokenizers import (
     load_tokenizer,
 )
 from heed.text.tokenizers.hugging_face import Bpe, OfLibrary, parsed
-from heed.text.vocabulary import SPECIAL_PIECES
+from heed.text.vocabulary import BOS_ID, EOS_ID, SPECIAL_PIECES
 from heed.training.config import TrainingConfig
 
 CONFIG, TOKENIZER = "config.json", "tokenizer.json"
+EMBEDDING, OUTPUT = "transformer.wte.weight", "lm_head.weight"
 END_OF_TEXT = "<|endoftext|>"
 IMPOSSIBLE = -1e4
 """A bias that makes a probability 0, in bfloat16 too."""
@@ -81,6 +85,11 @@ class Reading(Config):
         """From the recipe of a run."""
         data = recipe.data.model_dump(include={"text_as", "line_end", "keep_blank_lines", "normaliser"})
         return Reading(**data, context=recipe.training.context)
+
+    @property
+    def reads_end_as_begin(self) -> bool:
+        """Whether the model reads the begin of sentence in place of the end of the line before."""
+        return self.text_as != "lines" and self.line_end == "eos"
 
     def data(self) -> dict[str, Any]:
         """The `[data]` table of a recipe. Raises ValidationError if the task does not accept it."""
@@ -113,6 +122,14 @@ def to_gpt2(weights: Weights, num_layers: int) -> dict[str, Tensor]:
     }
 
 
+def _untied(weights: Weights) -> dict[str, Tensor]:
+    """The output weight, and an input embedding in which the end of sentence has the vector of the begin."""
+    output = weights[EMBEDDING]
+    read = output.clone()
+    read[EOS_ID] = read[BOS_ID]
+    return {EMBEDDING: read, OUTPUT: output}
+
+
 def gpt2_config(config: GptConfig, vocabularies: Vocabularies) -> dict[str, Any]:
     """The `config.json` of a model."""
     return {
@@ -138,10 +155,15 @@ def export_gpt2(run: Run, folder: Path) -> bool:
         problem = "an output bias" if config.output_bias else f"the attention {config.attention!r}"
         raise UsageError(f"{run.folder}: the model has {problem}. {needs}")
     weights = to_gpt2(run.weights(), config.num_layers)
+    reading = Reading.of(run.recipe)
+    document = gpt2_config(config, run.vocabularies) | {HEED: reading.model_dump()}
+    if reading.reads_end_as_begin:
+        weights |= _untied(weights)
+        document |= {"tie_word_embeddings": False, "eos_token_id": None}  # a text goes on after the end of a line
     portable = issubclass(TOKENIZERS[run.recipe.tokenizer.kind], OfLibrary)
     with storage_errors("write the model", path=folder), atomic_folder(folder) as new:
         save_file(weights, new / WEIGHTS, {"format": "pt"})
-        write_json(new / CONFIG, gpt2_config(config, run.vocabularies) | {HEED: Reading.of(run.recipe).model_dump()})
+        write_json(new / CONFIG, document)
         if portable:
             (new / TOKENIZER).write_bytes(run.files.read(TOKENIZER, MAX_BYTES))
             special = dict(zip(("pad_token", "bos_token", "eos_token", "unk_token"), SPECIAL_PIECES, strict=True))
@@ -163,8 +185,8 @@ def import_gpt2(folder: Path, out: Path) -> int:
 
     Raises MissingInputError, and DataError if it is not a GPT-2 that heed can compute exactly.
     """
-    config, vocab_size = _read_config(folder / CONFIG)
-    weights = _read_weights(folder / WEIGHTS, config.num_layers)
+    config, vocab_size, is_tied = _read_config(folder / CONFIG)
+    weights = _read_weights(folder / WEIGHTS, config.num_layers, is_tied)
     tokenizer, order = _read_tokenizer(folder / TOKENIZER)
     if order:
         num_rows = len(weights["embedding"])
@@ -211,12 +233,13 @@ def read_json(path: Path) -> dict[str, Any]:
     return document
 
 
-def _read_config(path: Path) -> tuple[GptConfig, int]:
+def _read_config(path: Path) -> tuple[GptConfig, int, bool]:
+    """The model, its vocabulary size, and whether its output weight is the embedding."""
     document = read_json(path)
     supported = {
         "model_type": ("gpt2",), "activation_function": ("gelu_new", "gelu_pytorch_tanh"),
         "layer_norm_epsilon": (1e-5,), "scale_attn_weights": (True,), "scale_attn_by_inverse_layer_idx": (False,),
-        "tie_word_embeddings": (True,),
+        "tie_word_embeddings": (True, False) if HEED in document else (True,),
     }  # fmt: skip
     for key, allowed in supported.items():
         if document.get(key, allowed[0]) not in allowed:
@@ -229,7 +252,7 @@ def _read_config(path: Path) -> tuple[GptConfig, int]:
             num_layers=int(document["n_layer"]), max_len=int(document["n_positions"]),
             dropout=float(document.get("resid_pdrop", 0.1)), attention_dropout=float(document.get("attn_pdrop", 0.1)),
         )  # fmt: skip
-        return config, int(document["vocab_size"])
+        return config, int(document["vocab_size"]), document.get("tie_word_embeddings", True)
     except (KeyError, TypeError, ValueError, UsageError) as error:
         raise DataError(f"{path} does not describe a GPT-2: {error}.") from error
 
@@ -244,8 +267,8 @@ def _read_reading(path: Path, max_len: int) -> tuple[dict[str, Any], int]:
         raise DataError(f"{path}: the value of {HEED!r} is invalid: {error.errors()[0]['msg']}.") from error
 
 
-def _read_weights(path: Path, num_layers: int) -> dict[str, Tensor]:
-    """The weights under heed's names, in float32."""
+def _read_weights(path: Path, num_layers: int, is_tied: bool) -> dict[str, Tensor]:
+    """The weights under heed's names, in float32. `is_tied`: the output weight is the embedding."""
     path = path.resolve()  # downloaded models are often links
     names_in_file = read_header(path).tensors.keys()
     names = list(_names(num_layers))
@@ -256,6 +279,15 @@ def _read_weights(path: Path, num_layers: int) -> dict[str, Tensor]:
         weights = load_file(path)
     except (SafetensorError, OSError) as error:
         raise DataError(f"{path} cannot be read: {error}.") from error
+    if not is_tied:
+        name, output = f"{prefix}wte.weight", weights.get(OUTPUT, torch.empty(0))
+        if (
+            output.ndim != 2
+            or len(output) <= EOS_ID
+            or not weights[name].equal(_untied({EMBEDDING: output})[EMBEDDING])
+        ):
+            raise DataError(f"{path}: {name} is not {OUTPUT} with the end of sentence as its begin.")
+        weights[name] = output
     return {
         name: (weights[prefix + gpt2_name].t() if is_matrix else weights[prefix + gpt2_name]).float().contiguous()
         for name, gpt2_name, is_matrix in names
