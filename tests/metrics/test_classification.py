@@ -36,6 +36,14 @@ def test_scores_of_several_labels() -> None:
     assert MacroF1().score(given, true).value == pytest.approx(100 * (2 / 3 + 1) / 2)
 
 
+def test_counts_take_no_more_memory_than_their_score_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    true, given = ['["x", "y"]', "[]", '["y"]'], ['["y", "x"]', '["x"]', '["y", "z"]']
+    assert MicroF1().statistics(given, true).rows.tolist() == [[2, 2, 2], [0, 1, 0], [1, 2, 1]]
+    counts = MacroF1().counts(given, true)
+    monkeypatch.setattr(MacroF1, "counts", lambda *_: counts)
+    assert MacroF1().statistics(given, true).rows is counts
+
+
 def test_scores_of_numbers() -> None:
     true, given = ["1", "2", "3", "4"], ["1.5", "2", "10", "4"]
     expected = np.corrcoef([1, 2, 3, 4], [1.5, 2, 10, 4])[0, 1]

@@ -50,10 +50,14 @@ class ExactMatch(Accuracy):
 
 
 @dataclass(frozen=True)
-class LabelF1(OutputMetric):
-    """Base of F1 over labels: for each text and label, whether it is right, given, and in the reference."""
+class MacroF1(OutputMetric):
+    """Mean over the labels of the references of F1, 2 right / (given + true), in per cent."""
+
+    name = "macro_f1"
+    title = "macro F1"
 
     def counts(self, outputs: Sequence[str], references: Sequence[str]) -> Rows:
+        """For each text and label, whether it is right, given, and in the reference."""
         given, true = [labels_of(text) for text in outputs], [labels_of(text) for text in references]
         names = sorted({label for labels in true for label in labels})
         place = {label: at for at, label in enumerate(names)}
@@ -64,14 +68,6 @@ class LabelF1(OutputMetric):
             np.add.at(row[1], [place.get(label, other) for label in {*answer}], 1)
             row[2, [place[label] for label in {*reference}]] = 1
         return rows.reshape(len(outputs), -1)
-
-
-@dataclass(frozen=True)
-class MacroF1(LabelF1):
-    """Mean over the labels of the references of F1, 2 right / (given + true), in per cent."""
-
-    name = "macro_f1"
-    title = "macro F1"
 
     def value(self, totals: Floats) -> float:
         right, given, true = totals.reshape(3, -1)
@@ -84,14 +80,19 @@ class MacroF1(LabelF1):
 
 
 @dataclass(frozen=True)
-class MicroF1(LabelF1):
+class MicroF1(OutputMetric):
     """F1 of all labels of all texts together, in per cent."""
 
     name = "micro_f1"
     title = "micro F1"
 
+    def counts(self, outputs: Sequence[str], references: Sequence[str]) -> Rows:
+        """For each text, how many of its labels are right, given, and in the reference."""
+        pairs = [({*labels_of(a)}, {*labels_of(b)}) for a, b in zip(outputs, references, strict=True)]
+        return [[len(given & true), len(given), len(true)] for given, true in pairs]
+
     def value(self, totals: Floats) -> float:
-        right, given, true = totals.reshape(3, -1).sum(1)
+        right, given, true = totals
         return float(100 * 2 * right / max(1.0, given + true))
 
     def signature(self, intervals: int) -> str:

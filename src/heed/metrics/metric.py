@@ -119,7 +119,7 @@ class OutputMetric(Metric):
     def statistics(self, outputs: Sequence[str], references: Sequence[str]) -> SentenceStatistics:
         """The counts of each sentence. Raises DataError without lines, or if the numbers of lines differ."""
         require_parallel(outputs, references)
-        return SentenceStatistics(self, np.array(self.counts(outputs, references), dtype=np.float64))
+        return SentenceStatistics(self, np.asarray(self.counts(outputs, references), dtype=np.float64))
 
     def statistics_of_several(self, outputs: Sequence[str], references: Sequence[Sequence[str]]) -> SentenceStatistics:
         """The counts of each sentence against all its references; raises as `statistics` and `counts_of_several`."""
@@ -128,7 +128,7 @@ class OutputMetric(Metric):
         if 0 in sizes:
             raise DataError("an output has no reference to be compared with.")
         metric = replace(self, num_references=sizes.pop() if len(sizes) == 1 else 0)
-        return SentenceStatistics(metric, np.array(metric.counts_of_several(outputs, references), dtype=np.float64))
+        return SentenceStatistics(metric, np.asarray(metric.counts_of_several(outputs, references), dtype=np.float64))
 
     def score(self, outputs: Sequence[str], references: Sequence[str], *, intervals: int = 0) -> Score:
         """The corpus score, with a 95 % interval from `intervals` bootstrap draws (0: none). Raises DataError."""
