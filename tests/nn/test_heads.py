@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from heed.nn import heads
 from heed.nn.contract import Smoothing
-from heed.nn.heads import LinearHead, smoothing_weights
+from heed.nn.heads import LinearHead, PenalisedHead, smoothing_weights
 from heed.training.config import TrainingConfig
 
 V, D, PAD = 11, 6, 0
@@ -173,3 +173,24 @@ def test_sums_of_many_rows_in_bfloat16_are_nearly_exact() -> None:
     sums = heads._column_sums(probs)
     assert sums.dtype == torch.float32
     torch.testing.assert_close(sums.double(), probs.double().sum(0), rtol=1e-3, atol=0)
+
+
+def test_the_penalty_of_a_batch_is_the_sum_of_those_of_its_rows() -> None:
+    features, tgt_out = features_and_targets()
+    dropped = features.detach()
+    plain = torch.randn(dropped.shape, generator=torch.Generator().manual_seed(10))
+    features = torch.cat((dropped, plain), dim=-1)
+    mask = MASK.clone()
+    mask[1, 1] = False  # a row of one token has no change
+    head, smoothing = PenalisedHead(head_of(), D, 2.0, 3.0), Smoothing()
+
+    def penalty(rows: slice) -> Tensor:
+        loss_sum, nll_sum = head.loss(features[rows], tgt_out[rows], mask[rows], smoothing)
+        return (loss_sum - nll_sum).detach()
+
+    torch.testing.assert_close(sum(penalty(slice(row, row + 1)) for row in range(3)), penalty(slice(3)))
+    activation = 2 * sum(
+        float(row[:length].square().mean(-1).sum()) for row, length in zip(dropped, (5, 1, 4), strict=True)
+    )
+    means = [float((plain[row, 1:n] - plain[row, : n - 1]).square().mean()) for row, n in ((0, 5), (2, 4))]
+    assert float(penalty(slice(3))) == pytest.approx(activation + 3 * (5 * means[0] + 4 * means[1]), rel=1e-5)

@@ -282,8 +282,9 @@ class PenalisedHead(nn.Module):
     def _penalty(
         self, dropped: Float[Tensor, "B T D"], plain: Float[Tensor, "B T D"], mask: Bool[Tensor, "B T"]
     ) -> Float[Tensor, ""]:
-        """The means over real tokens (and over pairs of neighbours), times the number of tokens."""
-        size, both = mask.sum(), mask[:, 1:] & mask[:, :-1]
+        """The means over a row's real tokens (and over its pairs of neighbours), times their number, of all rows."""
+        both = mask[:, 1:] & mask[:, :-1]
         ar = dropped.square().mean(-1)[mask].sum()
-        change = (plain[:, 1:] - plain[:, :-1]).square().mean(-1)[both].sum() * size / both.sum().clamp(min=1)
+        changes = ((plain[:, 1:] - plain[:, :-1]).square().mean(-1) * both).sum(1)
+        change = (changes * mask.sum(1) / both.sum(1).clamp(min=1)).sum()
         return self.alpha * ar + self.beta * change
