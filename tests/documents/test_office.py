@@ -313,6 +313,33 @@ def test_workbooks_keep_numbers_formulas_dates_and_what_they_refer_to() -> None:
     assert part(done, "xl/worksheets/sheet1.xml") == sheet.replace("Inline text", "INLINE TEXT")
 
 
+def heading(cell: str, name: str) -> bytes:
+    """A workbook with a cell and a table that names it as its heading."""
+    return zipped({
+        "xl/workbook.xml": f"<workbook {S}/>", "xl/sharedStrings.xml": f"<sst {S}><si><t>{cell}</t></si></sst>",
+        "xl/tables/table1.xml": f'<table {S}><tableColumns><tableColumn id="1" name="{name}"/></tableColumns></table>',
+    })  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("cell", "name"),
+    [
+        ("Unit price\nin dollars", "Unit price_x000a_in dollars"),
+        ("Unit price\nin dollars", "Unit price&#10;in dollars"),
+        ("Unit price_x000D_\nin dollars", "Unit price_x000a_in dollars"),
+        ("Unit price\nin dollars", "Unit price_x000D__x000A_in dollars"),
+        ("The _x005F_x000a_ sign", "The _x005F_x000A_ sign"),
+    ],
+)
+def test_headings_of_tables_stay_although_excel_writes_their_line_breaks_in_another_form(cell: str, name: str) -> None:
+    data = heading(cell, name)
+    assert translated("a.xlsx", data) == data
+
+
+def test_a_heading_is_not_one_with_a_line_break_in_place_of_an_escaped_escape() -> None:
+    assert given("a.xlsx", heading("Unit price\nin dollars", "Unit price_x005F_x000a_in dollars"))
+
+
 def test_readings_of_a_japanese_cell_go_from_a_translated_text() -> None:
     sheet = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
     reading = '<rPh sb="0" eb="1"><t>いぬ</t></rPh>{}<phoneticPr fontId="1"/>'

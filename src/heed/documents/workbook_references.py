@@ -40,6 +40,8 @@ _SEARCHING = frozenset(("SEARCH", "SEARCHB", "FIND", "FINDB", "TEXTBEFORE", "TEX
 """Functions that look for a part of a text."""
 _CUTTING = frozenset(("LEFT", "LEFTB", "RIGHT", "RIGHTB", "MID", "MIDB"))
 """Functions whose result is a part of a text."""
+_ESCAPE = re.compile(r"_x([0-9A-Fa-f]{4})_")
+"""How Excel writes a character by its number, such as a line break in a heading; `_x005F_` is an underscore."""
 _SIGN = re.compile(r"\s*(?:<>|<=|>=|=|<|>)?")
 _WILDCARD = re.compile(r"~([*?~])|(.)", re.DOTALL)
 
@@ -74,7 +76,7 @@ class _References:
 
     def add(self, text: str, use: Use) -> None:
         """Add a text that is used in some way."""
-        text = text.casefold()
+        text = _comparable(text)
         self._whole.update(each.strip() for each in (text, *text.split(",")))
         criterion = _SIGN.sub("", text, count=1).strip()
         is_short = use == "part" and len(criterion) < SHORTEST_PART
@@ -90,12 +92,18 @@ class _References:
 
     def has(self, text: str) -> bool:
         """Whether one of them refers to a text."""
-        text = text.strip().casefold()
+        text = _comparable(text).strip()
         return (
             text in self._whole
             or any(part in text for part in self._parts)
             or any(pattern.fullmatch(text) for pattern in self._patterns.values())
         )
+
+
+def _comparable(text: str) -> str:
+    """A text as Excel compares it: read, in small letters, with line breaks of one kind."""
+    read = _ESCAPE.sub(lambda escape: chr(int(escape[1], 16)), text)
+    return read.replace("\r\n", "\n").casefold()
 
 
 def _expression(pattern: str) -> str:
