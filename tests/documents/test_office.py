@@ -725,6 +725,12 @@ def test_a_document_that_is_damaged_or_made_to_harm_is_refused(name: str) -> Non
         translated("a.docx", make(), most_unpacked=1 << 18)
 
 
+def test_a_sheet_in_which_references_are_looked_for_counts_once_against_the_limit() -> None:
+    sheet = f"<worksheet {S}><sheetData><row>{'<c><v>1</v></c>' * 100}</row></sheetData></worksheet>"
+    data = zipped({"xl/workbook.xml": f"<workbook {S}/>", "xl/worksheets/sheet1.xml": sheet})
+    assert translated("a.xlsx", data, most_unpacked=len(sheet) + 200) == data
+
+
 def test_a_huge_cell_is_read_in_linear_time() -> None:
     cell = "word " * 20_000
     data = zipped({"xl/workbook.xml": "<a/>", "xl/sharedStrings.xml": f"<sst {S}><si><t>{cell}</t></si></sst>"})

@@ -59,6 +59,7 @@ class ZipPackage:
         self._name = name
         self._left = most
         self._most = most
+        self._read: set[str] = set()
         infos, self._contents = self._table_of_contents()
         self._listed = [info.filename for info in infos]
         self._require_harmless(infos)
@@ -108,9 +109,10 @@ class ZipPackage:
             raise self._damaged(f"it would unpack to {format_bytes(unpacked)}, {MAX_RATIO} times its size or more")
 
     def read(self, name: str) -> bytes:
-        """The content of a part."""
+        """The content of a part. One that is read twice counts once."""
         info = self._entries[name].info
-        self._left -= info.file_size
+        self._left -= 0 if name in self._read else info.file_size
+        self._read.add(name)
         if self._left < 0:
             raise DataError(f"{self._name}: its text unpacks to more than {format_bytes(self._most)}.")
         content = self._unpacked(name, info.file_size + 1)
