@@ -313,6 +313,41 @@ def test_workbooks_keep_numbers_formulas_dates_and_what_they_refer_to() -> None:
     assert part(done, "xl/worksheets/sheet1.xml") == sheet.replace("Inline text", "INLINE TEXT")
 
 
+SHEETS = '<sheets><sheet name="A" sheetId="1"/></sheets>'
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (f'{SHEETS}<calcPr calcId="1"/>', f'{SHEETS}<calcPr calcId="1" fullCalcOnLoad="1"/>'),
+        (f"{SHEETS}<calcPr fullCalcOnLoad='0' />", f'{SHEETS}<calcPr fullCalcOnLoad="1" />'),
+        (f"{SHEETS}<calcPr></calcPr>", f'{SHEETS}<calcPr fullCalcOnLoad="1"></calcPr>'),
+        (f"{SHEETS}<oleSize ref='A1'/>", f"{SHEETS}<calcPr fullCalcOnLoad=\"1\"/><oleSize ref='A1'/>"),
+        (f"{SHEETS}<definedNames/><extLst/>", f'{SHEETS}<definedNames/><calcPr fullCalcOnLoad="1"/><extLst/>'),
+        (f"<!-- <calcPr/> -->{SHEETS}", f'<!-- <calcPr/> -->{SHEETS}<calcPr fullCalcOnLoad="1"/>'),
+    ],
+)
+@pytest.mark.parametrize("prefix", ["", "x:"])
+def test_a_workbook_with_translated_cells_asks_for_new_results_of_its_formulas(
+    before: str, after: str, prefix: str
+) -> None:
+    def book(content: str, formula: str) -> bytes:
+        sheet = f"<worksheet {S}><sheetData><row><c t='str'>{formula}</c></row></sheetData></worksheet>"
+        main = re.sub(r"<(/?)(?=\w)", rf"<\1{prefix}", f"<workbook {S}>{content}</workbook>")
+        main = main.replace("xmlns=", f"xmlns:{prefix[:-1]}=") if prefix else main
+        strings = f"<sst {S}><si><t>A cell</t></si></sst>"
+        parts = {"xl/workbook.xml": main, "xl/sharedStrings.xml": strings, "xl/worksheets/sheet1.xml": sheet}
+        return zipped(parts)
+
+    data = book(before, "<f>A1</f><v>A cell</v>")
+    assert translated("a.xlsx", data, str) == data
+    changed = part(translated("a.xlsx", data), "xl/workbook.xml")
+    assert changed == part(book(after, ""), "xl/workbook.xml")
+    for formula in ("", "<f>A1</f>", "<v>1</v>"):  # no result that is stored
+        data = book(before, formula)
+        assert part(translated("a.xlsx", data), "xl/workbook.xml") == part(data, "xl/workbook.xml")
+
+
 def heading(cell: str, name: str) -> bytes:
     """A workbook with a cell and a table that names it as its heading."""
     return zipped({

@@ -26,6 +26,7 @@ from heed.documents.office_fields import FieldsAcross, holds_text, with_fields
 from heed.documents.office_runs import NO_RUN, Atom, Mark, Run, RunWriter
 from heed.documents.packed_format import PackedFormat, PartReader
 from heed.documents.spans import PartsBuilder
+from heed.documents.workbook_calculation import calculated_on_load
 from heed.documents.workbook_references import referred
 from heed.documents.xml_tokens import XmlToken
 
@@ -347,4 +348,5 @@ WORKBOOK = PackedFormat(
     + r"|application/vnd\.ms-excel\.threadedcomments\+xml",
     reader=OfficeReader,
     keeps=referred,
+    finished=calculated_on_load,
 )

@@ -222,6 +222,8 @@ class PackedFormat(FileFormat):
     reader: Callable[[Iterator[XmlToken], Callable[[str, str], bool]], PartReader] = PartReader
     keeps: Callable[[ZipPackage], Callable[[str, str], bool]] = lambda package: lambda name, text: False
     """For a document, which texts stay, as something else in it refers to them."""
+    finished: Callable[[Mapping[str, str]], Mapping[str, str]] = lambda parts: {}
+    """Of a document with a changed part, given its parts with text: what else changes in them."""
 
     def translated(self, data: bytes, translator: TextTranslator, context: FileContext) -> bytes:
         """The translated document."""
@@ -234,12 +236,15 @@ class PackedFormat(FileFormat):
             readers[name] = self.reader(tokens, keeps), text, encoding
         texts = [parts for reader, _, _ in readers.values() for parts in (reader.parts, *reader.nested.texts)]
         outputs = iter(translator.documents(texts))
-        changed = {}
-        for name, (reader, text, encoding) in readers.items():
-            written = reader.whole([next(outputs).text for _ in range(1 + len(reader.nested.texts))])
-            if written != text:
-                changed[name] = written.encode(encoding, "xmlcharrefreplace")
-        return package.with_parts(changed)
+        written = {
+            name: reader.whole([next(outputs).text for _ in range(1 + len(reader.nested.texts))])
+            for name, (reader, _, _) in readers.items()
+        }
+        changed = {name: content for name, content in written.items() if content != readers[name][1]}
+        if changed:
+            changed |= self.finished(written)
+        encoded = {name: text.encode(readers[name][2], "xmlcharrefreplace") for name, text in changed.items()}
+        return package.with_parts(encoded)
 
     def sample(self, data: bytes, name: str) -> str:
         """The beginning of the main part, as XML."""
