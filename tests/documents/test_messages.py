@@ -196,6 +196,25 @@ def test_json_keeps_letters_slashes_and_line_ends_as_they_are_written() -> None:
     assert translated("a.json", r'["a\/b und \"x\""]').decode() == r'["A\/B UND \"X\""]'
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.json", r'["\u00007\u0000 hello there", "@"]'),
+        ("a.json", r'["\u00000\u0000 hello there", "{n, plural, other {@}}"]'),
+        ("a.json", r'["\ud83d hello there", "@"]'),
+        ("a.yaml", r'["\x007\x00 hello there", "@"]'),
+        ("a.yaml", r'["\ud83d hello there", "@"]'),
+    ],
+)
+def test_strings_that_are_not_text_stay(name: str, text: str) -> None:
+    assert translated(name, text.replace("@", "a")).decode() == text.replace("@", "A")
+
+
+def test_an_entry_with_a_character_that_is_not_text_gets_it_as_its_translation() -> None:
+    entry = 'msgid "\\0007\\000 hello"\nmsgstr "{}"\n'
+    assert translated("a.po", entry.format("")).decode() == entry.format("\\0007\\000 hello")
+
+
 @pytest.mark.parametrize("text", ["{", '{"a": 1,}', "[" * 100_000, '{"a" "b"}', "nothing"])
 def test_what_is_no_json_is_refused(text: str) -> None:
     with pytest.raises(DataError, match=r"a\.json: not JSON"):

@@ -27,7 +27,6 @@ _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]:,]')
 _LANGUAGE = "@@locale"
 """The key of ARB that names the language of the file."""
 _NOT_SHOWN = ("description", "placeholders")
-_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 @dataclass
@@ -66,7 +65,7 @@ def translate_json(text: str, translator: TextTranslator, context: FileContext) 
     except ValueError as error:
         raise DataError(f"{context.name}: not JSON ({error}).") from error
     values = [*translator.checked(_values(text))]
-    strings = [each for each in values if _is_text(each.value) and each.around.is_shown(each.key)]
+    strings = [each for each in values if has_words(each.value) and each.around.is_shown(each.key)]
     sides = context.sides
     named = sides.src_lang and sides.tgt_lang
     languages = [each for each in values if named and each.key == _LANGUAGE and same_tag(sides.src_lang, each.value)]
@@ -85,10 +84,6 @@ def translate_json(text: str, translator: TextTranslator, context: FileContext) 
 
 
 JSON = TextFormat(write=translate_json)
-
-
-def _is_text(value: str) -> bool:
-    return has_words(value) and not _SURROGATE.search(value)
 
 
 def _values(text: str) -> Iterator[_String]:

@@ -32,19 +32,18 @@ _HEAD = re.compile(r"\{\s{0,9}[\w.-]{1,80}\s{0,9},\s{0,9}(?P<kind>plural|select|
 _CASE = re.compile(r"\s*(?:offset:\d{1,9}\s+)?(?:=\d{1,9}|\w{1,40})\s*\{")
 _CASES_END = re.compile(r"\s*\}")
 _ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z]\w{1,31});")
+_NO_TEXT = re.compile("[\0\ud800-\udfff]")
 _MARKUP = re.compile(r"(?<!%)<|[{#]")
 """Where markup may begin; `%<count>d` is a placeholder."""
 
 
 def translate_messages(texts: Sequence[str], translator: TextTranslator) -> list[str]:
-    """The translated messages."""
+    """The translated messages. Those with U+0000 or half of a pair of UTF-16 are not text, and stay."""
     nested = NestedTexts()
-    return nested.translated([message_parts(text, nested) for text in translator.checked(texts)], translator)
-
-
-def message_parts(text: str, nested: NestedTexts) -> list[Part]:
-    """Markup and spans of a message. One with U+0000, which is not text, is all markup."""
-    return [text] if "\0" in text else _Reader(text, nested).parts(0, len(text))
+    read = (text for text in translator.checked(texts) if not _NO_TEXT.search(text))
+    parts = [_Reader(text, nested).parts(0, len(text)) for text in read]
+    outputs = iter(nested.translated(parts, translator))
+    return [text if _NO_TEXT.search(text) else next(outputs) for text in texts]
 
 
 def escapes_of(text: str, written: re.Pattern[str], read: Callable[[str], str]) -> dict[int, str]:

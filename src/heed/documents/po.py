@@ -37,7 +37,9 @@ _BYTE = re.compile(r"\\(?:x([0-9a-fA-F]{1,2})|([0-7]{1,3}))")
 """A byte of a character, written by its number."""
 _ESCAPE = re.compile(rf"(?P<bytes>(?:{_BYTE.pattern})+)|\\(?P<sign>.)")
 _ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
-_WRITTEN = str.maketrans({"\\": "\\\\", '"': '\\"', **{char: f"\\{sign}" for sign, char in _ESCAPED.items()}})
+_WRITTEN = str.maketrans(
+    {"\\": "\\\\", '"': '\\"', "\0": "\\000", **{char: f"\\{sign}" for sign, char in _ESCAPED.items()}}
+)
 _CHARSET = re.compile(rb'Content-Type:[^"\n]{0,80}charset=([\w.:-]{1,40})')
 _PLURAL_FORMS = re.compile(r"^Plural-Forms:\s*nplurals\s*=\s*(\d+)\s*;\s*plural\s*=\s*([^;\n]+)", re.MULTILINE)
 _LANGUAGE = re.compile(r'(?m)^("Language:) ?(\\n")')
