@@ -59,6 +59,20 @@ def test_a_translation_that_would_mean_something_else_gets_quotes(output: str) -
     assert yaml.safe_load(done) == {"a": output, "b": [output]}
 
 
+def test_emoji_that_are_written_as_json_writes_them_are_text() -> None:
+    text = r'a: "\ud83d\ude00 Hello"'
+    assert given("a.yaml", text) == ["😀 Hello"]
+    assert translated("a.yaml", text).decode() == 'a: "😀 HELLO"'
+    assert translated("a.yaml", text, str).decode() == text
+
+
+@pytest.mark.parametrize("quote", ['"', "'", ""])
+@pytest.mark.parametrize("char", ["\x7f", "\x80", "\x85", "\x9f", "\u2028", "\u2029", "\ufeff", "\uffff"])
+def test_characters_that_yaml_reads_as_something_else_are_escaped(char: str, quote: str) -> None:
+    done = translated("a.yaml", f"a: {quote}some text{quote}\n", lambda _: f"a{char}b").decode()
+    assert yaml.safe_load(done) == {"a": f"a{char}b"}
+
+
 def test_codes_and_keys_are_not_given_to_the_model() -> None:
     assert given("a.yaml", "one two: a_b\nthree:\n- x.y.z\n- Some words\n- ? complex key\n  : a value\n") == [
         "Some words", "a value",

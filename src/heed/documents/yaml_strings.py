@@ -30,6 +30,8 @@ _RESOLVER = yaml.resolver.Resolver()
 _ANCHOR = re.compile(r"&\S+\s+")
 _FOLDED = re.compile(r"^([^ \t\n].*)(\n+)(?=[^ \t\n])", re.MULTILINE)
 """A line and its breaks in a block of `>`: one alone means a space, but for those next to lines that are indented."""
+_NOT_RAW = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
+"""What YAML reads as a line break or does not allow, and JSON writes as it is."""
 _TEXT_TAG = "tag:yaml.org,2002:str"
 
 
@@ -40,6 +42,7 @@ class _Scalar:
     begin: int
     end: int
     value: str
+    """As it is read; halves of a pair of UTF-16, with which JSON writes emoji, are joined."""
     style: str
     """`'`, `"`, `|`, `>`; empty for a plain one."""
 
@@ -98,7 +101,8 @@ def _scalars(text: str, name: str) -> Iterator[tuple[_Scalar, int, bool]]:
         elif isinstance(event, yaml.ScalarEvent) and event.tag is None and _is_text(event):
             anchor = _ANCHOR.match(text, event.start_mark.index) if event.anchor else None
             begin = anchor.end() if anchor else event.start_mark.index
-            scalar = _Scalar(begin, event.end_mark.index, event.value, event.style or "")
+            value = event.value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
+            scalar = _Scalar(begin, event.end_mark.index, value, event.style or "")
             yield scalar, len(opened), is_key
 
 
@@ -111,11 +115,11 @@ def _written(scalar: _Scalar, output: str, text: str) -> str:
     """A translation in the style of its source."""
     if scalar.style in ("|", ">"):
         return _block(text[scalar.begin : scalar.end], scalar, output)
-    if scalar.style == "'" and "\n" not in output:
+    if scalar.style == "'" and "\n" not in output and not _NOT_RAW.search(output):
         return "'" + output.replace("'", "''") + "'"
     if not scalar.style and _stays_plain(output):
         return output
-    return json.dumps(output, ensure_ascii=False).replace("\x7f", "\\x7f")
+    return _NOT_RAW.sub(lambda char: f"\\u{ord(char[0]):04x}", json.dumps(output, ensure_ascii=False))
 
 
 def _stays_plain(text: str) -> bool:
