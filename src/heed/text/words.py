@@ -12,8 +12,7 @@ from typing import NamedTuple
 
 _WORD = re.compile(
     r"""
-      (?:https?://|www\.)\S+[^\s.,;:!?)\]}'"”»]   # an address on the web
-    | [\w.+-]+@[\w-]+(?:\.[\w-]+)+                # a mail address
+      (?P<web>(?:https?://|www\.)\S+[^\s.,;:!?)\]}'"”»])
     | [@\#]\w+                                    # a name or a topic
     | (?:[^\W\d_]\.){2,}                          # U.S.
     | (?:Mr|Mrs|Ms|Dr|St|vs|Inc|Corp|Co|Ltd|No)\. # usual abbreviations
@@ -27,6 +26,12 @@ _WORD = re.compile(
     """,
     re.VERBOSE | re.IGNORECASE,
 )
+"""Words besides mail addresses."""
+_MAIL = re.compile(r"[\w.+-]++(?=(@[\w-]++(?:\.[\w-]++)++)?)")
+"""What may come before an @, and the rest of the address if it is one.
+
+Among the words, it would be looked for at each word, each time to the end of a long run of such characters.
+"""
 
 
 class Word(NamedTuple):
@@ -39,7 +44,16 @@ class Word(NamedTuple):
 
 def split_words(line: str) -> list[Word]:
     """The words of a line in order; white space is between them."""
-    return [Word(match[0], match.start(), match.end()) for match in _WORD.finditer(line)]
+    words: list[Word] = []
+    done = 0
+    for mail in _MAIL.finditer(line) if "@" in line else ():
+        while mail[1] and done < mail.end():
+            word = _WORD.search(line, done)
+            assert word is not None  # what comes before an @ is no white space
+            begin = word.start()
+            done = mail.end(1) if begin >= mail.start() and not word["web"] else word.end()
+            words.append(Word(line[begin:done], begin, done))
+    return words + [Word(match[0], match.start(), match.end()) for match in _WORD.finditer(line, done)]
 
 
 def joined_words(tokens: Sequence[str]) -> list[Word]:
