@@ -267,6 +267,40 @@ def test_a_line_of_subtitles_that_ends_a_sentence_still_does() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("output", "lines"),
+    [
+        ("我昨天在公园里看见了一只大狗。", ["我昨天在公园里", "看见了一只大狗。"]),
+        ("我昨天看见了，一只很大的狗。", ["我昨天看见了，", "一只很大的狗。"]),
+        ("<i>我昨天在公园里看见了一只大狗</i>", ["<i>我昨天在公园里", "看见了一只大狗</i>"]),
+        ("我在London Bridge看见了它", ["我在London", "Bridge看见了它"]),
+        ("スーパーでビールを飲んだ", ["スーパーで", "ビールを飲んだ"]),
+        ("ฉันเห็นหมา ตัวใหญ่ในสวน", ["ฉันเห็นหมา", "ตัวใหญ่ในสวน"]),
+        ("กกกเกกก", ["กกก", "เกกก"]),
+        ("ကကက္ကကက", ["ကက", "က္ကကက"]),
+        ("狗", ["狗"]),
+    ],
+)
+def test_subtitles_in_scripts_without_spaces_are_wrapped(output: str, lines: list[str]) -> None:
+    times = "1\n00:00:01,000 --> 00:00:02,000\n"
+    done = translated("a.srt", f"{times}yesterday I saw a\nlarge dog in the park\n", lambda _: output).decode()
+    assert done.removeprefix(times).splitlines() == lines
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("昨日公園で\n犬を見ました", "昨日公園で犬を見ました"),
+        ("昨日、\n{\\i1}犬を見た", "昨日、{\\i1}犬を見た"),
+        ("我在\nLondon", "我在 London"),
+        ("ฉันเห็น\nหมา", "ฉันเห็นหมา"),
+        ("나는\n개를", "나는 개를"),
+    ],
+)
+def test_lines_of_scripts_without_spaces_are_joined_without_one(text: str, sentence: str) -> None:
+    assert given("a.srt", f"1\n00:00:01,000 --> 00:00:02,000\n{text}\n") == [sentence]
+
+
 # HTML files
 
 

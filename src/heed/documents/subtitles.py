@@ -1,6 +1,7 @@
 """Subtitles (SubRip and WebVTT): translates their texts.
 
-The text of each subtitle is translated as a whole and wrapped to as many lines as before. A line that ends a sentence
+The text of each subtitle is translated as a whole and wrapped to as many lines as before, at spaces or, in scripts that
+write none, between characters; lines of such scripts are joined without a space. A line that ends a sentence
 still does, so no sentence moves to another line. Lines that all begin with a dash belong to several speakers and are
 translated one by one. Numbers, times, settings, notes, styles, and codes such as `{\\an8}` stay; tags, those of voices
 and of times inside a text too, move with their words (`messages.py`).
@@ -9,15 +10,17 @@ and of times inside a text too, move with their words (`messages.py`).
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
+import unicodedata
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 from heed.core.errors import DataError
 from heed.documents.file_format import FileContext, TextFormat
 from heed.documents.messages import translate_messages
 from heed.documents.text_translator import TextTranslator
+from heed.text.language.scripts import is_east_asian, is_unspaced
 
 _CODE = r"\{\\[^{}\n]*\}"
 _CODES = re.compile(rf"(?:[^\S\r]*{_CODE})*")
@@ -25,6 +28,14 @@ _DASH = re.compile(rf"(?:[^\S\r]*(?:{_CODE}|<[^>\n]*>))*[^\S\r]*[-\u2010-\u2015]
 _TAG = re.compile(r"<[^<>\n]*>")
 _AFTER_END = " \t\r\"'»”’)]"
 _INVISIBLE = re.compile(rf"{_CODE}|<[^>\n]*>")
+_CLOSING = frozenset("、。，！？；：）」』】》〉…")
+"""Signs of Chinese and Japanese behind which a line may end as well as at a space."""
+_NOT_FIRST = frozenset("ぁぃぅぇぉっゃゅょゎァィゥェォッャュョヮヵヶーゝゞヽヾ・ะาำๅๆฯະາຳ")
+"""Small and lengthening kana, and vowels behind their consonant, with which no line begins."""
+_NOT_LAST = frozenset("เแโใไເແໂໃໄ")
+"""Vowels before their consonant, with which no line ends."""
+_JOINS = 9
+"""The combining class of signs that join two consonants."""
 
 
 @dataclass(frozen=True)
@@ -81,8 +92,23 @@ def _pieces(lines: Sequence[str], cue: slice) -> Iterator[_Piece]:
                 codes = _CODES.match(lines[begin])
                 assert codes is not None
                 texts = [lines[begin][codes.end() :], *lines[begin + 1 : end]]
-                yield _Piece(slice(begin, end), codes[0], " ".join(line.strip() for line in texts))
+                yield _Piece(slice(begin, end), codes[0], _one_line(texts))
                 begin = end
+
+
+def _one_line(lines: Sequence[str]) -> str:
+    """Lines with a space between them, or none between characters of a script that writes none."""
+    out, before = "", ""
+    for line in lines:
+        shown = _INVISIBLE.sub("", line).strip()
+        is_unspaced_there = before and shown and _has_no_space(before[-1]) and _has_no_space(shown[0])
+        out += ("" if is_unspaced_there or not out else " ") + line.strip()
+        before = shown or before
+    return out
+
+
+def _has_no_space(char: str) -> bool:
+    return is_unspaced(char) or is_east_asian(char)
 
 
 def _ends_sentence(line: str) -> bool:
@@ -110,17 +136,38 @@ def _wrapped(text: str, num_lines: int) -> list[str]:
     """A text in at most this many lines of similar length. Tags and codes have no length and are not broken."""
     visible = _INVISIBLE.sub(lambda match: "\0" * len(match[0]), text)
     length = [0, *accumulate(char != "\0" for char in visible)]
-    spaces = [place for place, char in enumerate(visible) if char == " "]
+    after_signs: list[int] = []
+    in_words: list[int] = []
+    for place, (before, after) in enumerate(pairwise(visible), start=1):
+        if after == " " or (before in _CLOSING and after not in _CLOSING and _has_no_space(after)):
+            after_signs.append(place)
+        elif _may_break(before, after):
+            in_words.append(place)
     lines: list[str] = []
-    begin = first = 0
+    begin = 0
     for left in range(num_lines, 1, -1):
-        if first == len(spaces):
+        share = (length[-1] - length[begin]) / left
+        costs: dict[int, float] = {}
+        for places, further in ((after_signs, 0.0), (in_words, share / 4)):
+            first = bisect_right(places, begin)
+            after_aim = bisect_left(places, length[begin] + share, first, key=lambda place: length[place])
+            for place in places[max(first, after_aim - 1) : after_aim + 1]:
+                costs[place] = abs(length[place] - length[begin] - share) + further
+        if not costs:
             break
-        aim = length[begin] + (length[-1] - length[begin]) / left
-        after = max(first + 1, bisect_left(spaces, aim, first, key=lambda place: length[place]))
-        near = spaces[after - 1 : after + 1]
-        cut = min(near, key=lambda place: abs(length[place] - aim))
+        cut = min(costs, key=costs.__getitem__)
         lines.append(text[begin:cut])
-        begin = cut + 1
-        first = bisect_left(spaces, begin)
+        begin = cut + (text[cut] == " ")
     return [*lines, text[begin:]]
+
+
+def _may_break(before: str, after: str) -> bool:
+    """Whether a line may end between two characters of words that have no space between them."""
+    return (
+        is_unspaced(before)
+        and is_unspaced(after)
+        and before not in _NOT_LAST
+        and after not in _NOT_FIRST
+        and unicodedata.combining(before) != _JOINS
+        and not unicodedata.category(after).startswith("M")
+    )
