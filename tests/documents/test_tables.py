@@ -81,6 +81,8 @@ def test_rows_without_a_translation_get_one(table: str, expected: str) -> None:
         ("en\tde\na dog\t\na cat\tKatze\n", "en\tde\na dog\tA DOG\na cat\tKatze\n"),
         ('en\tde\r\na "dog\t\r\na, cat\t\r\n', 'en\tde\r\na "dog\tA "DOG\r\na, cat\tA, CAT\r\n'),
         ("No\tsource\n2\ta cat", "No\tsource\ttarget\n2\ta cat\tA CAT"),
+        ("en\tde\ra dog\t\ra cat\tKatze\r", "en\tde\ra dog\tA DOG\ra cat\tKatze\r"),
+        ("en\ra dog\ra cat", "en\tde\ra dog\tA DOG\ra cat\tA CAT"),
     ],
 )
 def test_tsv_is_not_quoted(table: str, expected: str) -> None:

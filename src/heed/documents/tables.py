@@ -78,7 +78,7 @@ def translate_csv(text: str, translator: TextTranslator, context: FileContext) -
 
 def translate_tsv(text: str, translator: TextTranslator, context: FileContext) -> str:
     """Translate a table of lines, separated by tabs and never quoted. Raises DataError and UsageError."""
-    lines = translator.checked(io.StringIO(text, newline="\n"))
+    lines = translator.checked(io.StringIO(text, newline="\n" if "\n" in text else "\r"))
     rows = [_Row(line, tuple(line.rstrip("\r\n").split("\t"))) for line in lines]
     return _filled(rows, translator, context, _Dialect("\t", False))
 
