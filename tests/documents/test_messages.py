@@ -153,13 +153,13 @@ def test_what_is_no_catalogue_is_refused(data: bytes, message: str) -> None:
         translated("a.po", data)
 
 
-def test_a_catalogue_in_an_old_encoding_keeps_it_or_says_that_it_lacks_a_letter() -> None:
-    text = 'msgid ""\nmsgstr "Content-Type: text/plain; charset=ISO-8859-1"\n\nmsgid "ä"\nmsgstr ""\n'
-    assert 'msgstr "Ä"' in translated("a.po", text.encode("latin-1")).decode("latin-1")
-    with pytest.raises(
-        DataError, match=r"ISO8859-1 has no 'Ž', which the translation needs\. Convert the file to UTF-8"
-    ):
-        translated("a.po", text.encode("latin-1"), lambda text: "Ž")
+def test_a_catalogue_in_an_old_encoding_keeps_it_or_becomes_utf_8_if_it_lacks_a_letter() -> None:
+    header = 'msgid ""\nmsgstr "Content-Type: text/plain; charset={}"\n\n'
+    message = 'msgid "ä charset=ISO-8859-1"\nmsgstr "{}"\n'
+    data = (header.format("ISO-8859-1") + message.format("")).encode("latin-1")
+    kept = header.format("ISO-8859-1") + message.format("Ä CHARSET=ISO-8859-1")
+    assert translated("a.po", data) == kept.encode("latin-1")
+    assert translated("a.po", data, lambda _: "Ž").decode() == header.format("UTF-8") + message.format("Ž")
 
 
 # JSON

@@ -67,21 +67,23 @@ class TextFormat(FileFormat):
     """The encoding that a file declares; without it, the encoding is UTF-8, or UTF-16 that is recognised."""
     mended: Callable[[str], str] = lambda text: text
     """Replaces what the format forbids, for `--errors replace`."""
-    unencodable: str = "xmlcharrefreplace"
-    """How characters are written that an old encoding lacks."""
+    in_utf_8: Callable[[str], str] | None = None
+    """Declares UTF-8 in a text with characters that its encoding lacks; without it, they become references."""
 
     def translated(self, data: bytes, translator: TextTranslator, context: FileContext) -> bytes:
-        """The translated file, in its own encoding."""
+        """The translated file, in its own encoding, or in UTF-8 if that lacks a character and has no references."""
         name, errors = context.name, context.errors
         encoding = self._encoding_of(data, name)
         mark = _MARKS.get(encoding, b"") if data.startswith(tuple(_MARKS.values())) else b""
         text = _decoded(data[len(mark) :], encoding, name, errors)
         text = self.write(self.mended(text) if errors == "replace" else text, translator, context)
+        encoding = encoding.removesuffix("-sig")
+        if self.in_utf_8 is None:
+            return mark + text.encode(encoding, "xmlcharrefreplace")
         try:
-            return mark + text.encode(encoding.removesuffix("-sig"), self.unencodable)
-        except UnicodeEncodeError as error:
-            lacks = f"{encoding.upper()} has no {text[error.start]!r}, which the translation needs"
-            raise DataError(f"{name}: {lacks}. Convert the file to UTF-8.") from error
+            return mark + text.encode(encoding)
+        except UnicodeEncodeError:
+            return self.in_utf_8(text).encode()
 
     def sample(self, data: bytes, name: str) -> str:
         """The beginning of the text."""

@@ -5,7 +5,7 @@
 | with a translation in all forms, not `fuzzy` | stays as it is |
 | without one, or with an empty form | gets one: of the singular for the number one, of the plural for all others |
 | `fuzzy` | gets a new one, and stays `fuzzy` for whoever reviews it |
-| in a header with `charset=ASCII` or `CHARSET`, as gettext writes it | becomes `UTF-8` if a translation needs it |
+| `charset` in the header | becomes `UTF-8` if the encoding lacks a character of a translation |
 | obsolete (`#~`), and the header | stays; only an empty `Language` of the header is set |
 
 The lines of a `msgstr` are replaced where they are, and every other byte stays: comments, order, wrapping, line ends.
@@ -41,6 +41,7 @@ _WRITTEN = str.maketrans(
     {"\\": "\\\\", '"': '\\"', "\0": "\\000", **{char: f"\\{sign}" for sign, char in _ESCAPED.items()}}
 )
 _CHARSET = re.compile(rb'Content-Type:[^"\n]{0,80}charset=([\w.:-]{1,40})')
+_DECLARED = re.compile(r'(Content-Type:[^"\n]{0,80}charset=)[\w.:-]{1,40}')
 _PLURAL_FORMS = re.compile(r"^Plural-Forms:\s*nplurals\s*=\s*(\d+)\s*;\s*plural\s*=\s*([^;\n]+)", re.MULTILINE)
 _LANGUAGE = re.compile(r'(?m)^("Language:) ?(\\n")')
 _NO_CHARSET = re.compile(r'(?mi)^("Content-Type:[^"\n]{0,80}charset=)(?:CHARSET|(?:US-)?ASCII)(?=\\n")')
@@ -136,7 +137,12 @@ def translate_po(text: str, translator: TextTranslator, context: FileContext) ->
     return "\n".join([*out, *lines[done:]])
 
 
-PO = TextFormat(is_bilingual=True, write=translate_po, declared=encoding_of, unencodable="strict")
+def _in_utf_8(text: str) -> str:
+    """The catalogue with UTF-8 as its encoding."""
+    return _DECLARED.sub(r"\1UTF-8", text, count=1)
+
+
+PO = TextFormat(is_bilingual=True, write=translate_po, declared=encoding_of, in_utf_8=_in_utf_8)
 
 
 def _header(written: str, context: FileContext, needs_utf_8: bool) -> list[str]:
