@@ -137,7 +137,7 @@ def data_keys(recipe: Recipe, kind: str) -> dict[str, object]:
 
     They do not include text in the target language alone, unless such a model reads it.
     """
-    kept = recipe.data.given_keys()
+    kept: dict[str, object] = recipe.data.given_keys()
     reads = kind in MODELS and MODELS[kind].reads_target_text
     if not reads and (texts := recipe.data.target_texts()):
         parts = enumerate(recipe.data.parts, start=1)

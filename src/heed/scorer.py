@@ -47,7 +47,7 @@ def scorer_limits(run: Run, changes: Mapping[str, object] | None = None) -> dict
     """
     training = run.recipe.training
     own = flattened(training.model_dump(mode="json", exclude_defaults=True), "training.")
-    own["training.max_minutes"] = training.max_minutes  # 0, for as long as it takes, was asked for
+    own["training.max_minutes"] = training.max_minutes  # 0 is no limit
     limits = {key: value for key, value in {**own, **(changes or {})}.items() if key in LIMITS}
     if minutes := float(str(limits["training.max_minutes"])):
         counted = float(read_metrics(run.folder)[-1]["seconds"]) / 60

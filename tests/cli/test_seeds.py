@@ -11,6 +11,7 @@ from command import Result, call
 from toy import write_lines
 
 from heed.cli import seeds
+from heed.cli.restart import new_limits
 from heed.run import Run
 
 LINES = ["the cat sat", "the dog sat", "a cat ran", "a dog ran"] * 10
@@ -31,6 +32,7 @@ def test_each_seed_has_a_run(tmp_path: Path) -> None:
     assert {line.split(" ")[0] for line in result.err.splitlines()[:-1]} == {"seed-0:", "seed-1:", "warning:"}
     assert "warning: models that are estimated from counts hardly depend on the seed" in result.err
     assert [Run(run).recipe.seed for run in (first, second)] == [0, 1]
+    assert new_limits(first, {"training.max_minutes": 5.0}) == {}, "counting has no limits"
 
 
 def test_a_seed_that_fails_is_reported_and_the_other_one_finishes(tmp_path: Path) -> None:
@@ -76,6 +78,18 @@ def test_the_command_that_goes_on_after_an_interruption_is_named(
     with_checkpoint.add("seed-2")
     result = train(tmp_path, "--seeds", 2)
     assert result.err.endswith(f"continue all of them with: heed train --resume {tmp_path / 'runs'} --seeds 2\n")
+
+
+def test_the_seeds_that_can_go_on_are_named_after_an_interrupted_resume(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started(monkeypatch, 130)
+    runs = [tmp_path / "runs" / f"seed-{number}" for number in (1, 2)]
+    for run in runs:
+        run.mkdir(parents=True)
+    monkeypatch.setattr("heed.execute.can_continue", lambda run: run == runs[1])
+    result = call("train", "--resume", tmp_path / "runs", "--seeds", 2)
+    assert result.err.endswith(f"continue with: heed train --resume {runs[1]}\n")
 
 
 def test_seeds_are_resumed_with_their_share_of_the_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -73,6 +73,12 @@ def test_characters_that_yaml_reads_as_something_else_are_escaped(char: str, quo
     assert yaml.safe_load(done) == {"a": f"a{char}b"}
 
 
+@pytest.mark.parametrize("style", ["|", ">"])
+def test_a_block_which_has_no_escapes_gets_a_space_for_such_a_character(style: str) -> None:
+    done = translated("a.yaml", f"a: {style}\n  some text\n", lambda _: "a\u2028b").decode()
+    assert yaml.safe_load(done) == {"a": "a b\n"}
+
+
 def test_codes_and_keys_are_not_given_to_the_model() -> None:
     assert given("a.yaml", "one two: a_b\nthree:\n- x.y.z\n- Some words\n- ? complex key\n  : a value\n") == [
         "Some words", "a value",

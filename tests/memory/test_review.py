@@ -31,8 +31,8 @@ def test_an_address_that_the_source_lacks_looks_wrong(source: str, target: str, 
 
 @pytest.mark.parametrize(
     ("languages", "usable"),
-    [(("en", "en"), True), (("en-GB", "eng"), True), (("xx", "xx"), True), (("en", "de"), False), (("", ""), False),
-     (("xx", "yy"), False)],
+    [(("en", "en"), True), (("en-GB", "eng"), True), (("xx", "xx"), True), (("sr-Cyrl", "sr-Latn"), False),
+     (("en", "de"), False), (("", ""), False), (("xx", "yy"), False)],
 )  # fmt: skip
 def test_a_copy_looks_wrong_unless_both_sides_are_in_one_language(languages: tuple[str, str], usable: bool) -> None:
     guard, source = guard_of(languages), "the man are walking his dog"

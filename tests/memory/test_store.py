@@ -14,7 +14,7 @@ import pytest
 from heed.core.errors import DataError, MissingInputError, StorageError, UsageError
 from heed.memory import store
 from heed.memory.shared import SharedMemory
-from heed.memory.store import TranslationMemory, memory_of, similarity
+from heed.memory.store import TranslationMemory, memory_of, pair_of, similarity
 
 EN_DE = ("en", "de")
 
@@ -156,7 +156,7 @@ def test_a_server_uses_the_memory_of_other_regions_and_adds_to_it(tmp_path: Path
     imported = TranslationMemory(path, ("en-US", "de-DE"), create=True)
     imported.add([("A dog.", "Ein Hund.", ""), ("A small dog.", "Ein kleiner Hund.", "")])
     shared = SharedMemory(path)
-    assert shared.translation(*EN_DE, "A dog.") == shared.translation("", "", "A dog.") == "Ein Hund."
+    assert shared.translation(*EN_DE, "A dog.") == "Ein Hund."
     assert [match.unit.source for match in shared.matches(*EN_DE, "A smart dog.", lambda: None)] == ["A small dog."]
     assert shared.to_read(*EN_DE).languages == ("en-US", "de-DE")
     shared.suggest(*EN_DE, "A cat.", "Eine Katze.")
@@ -180,12 +180,37 @@ def test_corrections_within_one_language_are_used(tmp_path: Path) -> None:
     assert shared.matches(*EN_DE, wrong, lambda: None) == []
 
 
-def test_a_server_adds_to_the_same_languages_that_it_reads(tmp_path: Path) -> None:
+def test_a_server_uses_and_adds_to_what_is_imported_while_it_runs(tmp_path: Path) -> None:
     shared = SharedMemory(tmp_path / "team.memory")
-    assert shared.translation(*EN_DE, "A dog.") is None
-    TranslationMemory(tmp_path / "team.memory", ("en-US", "de-DE")).add([("A cat.", "Eine Katze.", "")])
+    assert shared.translation(*EN_DE, "A cat.") is None
+    imported = TranslationMemory(tmp_path / "team.memory", ("en-US", "de-DE"))
+    imported.add([("A cat.", "Eine Katze.", "")])
+    assert shared.translation(*EN_DE, "A cat.") == "Eine Katze."
     shared.suggest(*EN_DE, "A dog.", "Ein Hund.")
     assert shared.translation(*EN_DE, "A dog.") == "Ein Hund."
+    assert imported.pairs() == [("en-US", "de-DE")]
+
+
+def test_a_model_without_named_languages_has_a_pair_of_its_own_in_a_server(tmp_path: Path) -> None:
+    shared = SharedMemory(tmp_path / "team.memory")
+    shared.suggest(*EN_DE, "A dog.", "Ein Hund.")
+    shared.suggest("", "", "A cat.", "Eine Katze.")
+    assert shared.pairs() == [("", ""), EN_DE]
+    assert shared.translation("", "", "A dog.") is shared.translation(*EN_DE, "A cat.") is None
+
+
+def test_a_language_that_is_known_must_be_that_of_the_memory() -> None:
+    assert pair_of(("", ""), [EN_DE]) == pair_of(("", "de"), [EN_DE]) == EN_DE
+    assert pair_of(("en", ""), [("fr", "de")]) is None
+
+
+def test_all_pairs_of_languages_are_listed_in_order(tmp_path: Path) -> None:
+    pairs = [("", ""), ("de", "en"), ("en", "de"), ("en", "fr"), ("zz", "aa")]
+    for languages in reversed(pairs):
+        memory = TranslationMemory(tmp_path / "team.memory", languages, create=True)
+        assert memory.pairs() == pairs[pairs.index(languages) + 1 :]
+        memory.add([("a", "b", ""), ("c", "d", "")])
+        assert memory.pairs() == pairs[pairs.index(languages) :]
 
 
 def test_another_script_is_another_language(tmp_path: Path) -> None:

@@ -59,7 +59,9 @@ class LimitFlags:
     ] = None
     stop: Annotated[list[str] | None, typer.Option(help="End before this text (repeatable).")] = None
     beam: Annotated[int, typer.Option(help="Beam search instead of sampling (1: greedy).", min=0)] = 0
-    seed: Annotated[int | None, typer.Option(help="Seed of the sampling (default: the recipe's).", min=0)] = None
+    seed: Annotated[
+        int | None, typer.Option(help="Seed of the sampling (default: the recipe's); not with --beam.", min=0)
+    ] = None
 
 
 def generate(

@@ -8,18 +8,23 @@ from heed.core.errors import UsageError
 
 
 def new_limits(folder: Path, overrides: dict[str, object]) -> dict[str, object]:
-    """The limits that differ from those of a run that is started again. Raises UsageError for other differences."""
+    """The limits that differ from those of a run that is started again. Raises UsageError for other differences.
+
+    A run that is estimated from counts has none, unless its scorer is trained.
+    """
     from heed.core.config import flattened
     from heed.planner import LIMITS
     from heed.run import Run
 
     require_same_files(folder, overrides)
-    own = flattened(Run(folder).recipe.model_dump(mode="json", exclude={"data"}))
+    run = Run(folder)
+    own = flattened(run.recipe.model_dump(mode="json", exclude={"data"}))
     changed = {key: value for key, value in overrides.items() if key in own and own[key] != value}
     if others := [key for key in changed if key not in LIMITS]:
         values = ", ".join(f"{key} = {own[key]!r}, not {changed[key]!r}" for key in others)
         raise UsageError(f"{folder} was started with {values}. Name another --out for another training.")
-    return changed
+    has_effect = run.recipe.training.scorer or not run.blank_model.count_based
+    return changed if has_effect else {}
 
 
 def require_same_files(folder: Path, overrides: dict[str, object]) -> None:

@@ -87,12 +87,15 @@ def _say_how_to_continue(runs: Sequence[Path], is_resumed: bool, arguments: Sequ
     """Name the command that goes on: nothing is left of a run whose data was still being prepared."""
     from heed.execute import can_continue
 
-    if all(map(can_continue, runs)):
+    begun = [run for run in runs if can_continue(run)]
+    if len(begun) == len(runs):
         message(f"continue all of them with: heed train --resume {runs[0].parent} --seeds {len(runs)}", quiet)
     elif not is_resumed:
         instead = " instead of --overwrite" if "--overwrite" in arguments else ""
         how = "the same command" + (f" with --restartable{instead}" if "--restartable" not in arguments else "")
-        message(f"some had no checkpoint yet. To start these again, and continue the others, give {how}", quiet)
+        message(f"some cannot be continued. To start these, and continue the others, give {how}", quiet)
+    elif begun:
+        message(f"continue with: {'; '.join(f'heed train --resume {run}' for run in begun)}", quiet)
 
 
 def _warn_about_counts(run: Path, quiet: bool) -> None:

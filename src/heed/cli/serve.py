@@ -160,14 +160,14 @@ def _opened(
 
 def _say_what_is_used(memory: SharedMemory, catalogue: Catalogue, quiet: bool) -> None:
     """Say which languages of a memory are used for those of the models, and warn if none are."""
-    from heed.memory.store import listed_pairs, pair_of
+    from heed.memory.store import listed_pairs
     from heed.serve.engine.catalogue import codes_of
 
     pairs, used = memory.pairs(), set[tuple[str, str]]()
     for source, target in product(catalogue.languages, repeat=2):
         codes = codes_of(source, target)
-        pair = pair_of(codes, pairs)
-        if pair is not None and catalogue.path(source, target):
+        pair = memory.languages(*codes)
+        if pair in pairs and catalogue.path(source, target):
             used.add(pair)
             if pair != codes:
                 message(f"{memory.path}: its translations from {pair[0]} to {pair[1]} are used", quiet)

@@ -21,7 +21,6 @@ from heed.cli.options import (
     Json,
     OnBadBytes,
     Quiet,
-    Seed,
     search_options,
     warn_if_not_usable,
 )
@@ -66,7 +65,7 @@ class SearchFlags(BeamFlags):
     batch_size: Annotated[
         int | None, typer.Option(help="Lines translated together (8 times as many on a GPU); affects the speed.", min=1)
     ] = None
-    seed: Seed = None
+    seed: Annotated[int | None, typer.Option(help="With --sample: seed of the random numbers.", min=0)] = None
 
     def keys(self) -> dict[str, Any]:
         """Keys of [decoding] and their values."""

@@ -30,7 +30,7 @@ _AFTER_END = " \t\r\"'»”’)]"
 _INVISIBLE = re.compile(rf"{_CODE}|<[^>\n]*>")
 _CLOSING = frozenset("、。，！？；：）」』】》〉…")
 """Signs of Chinese and Japanese behind which a line may end as well as at a space."""
-_NOT_FIRST = frozenset("ぁぃぅぇぉっゃゅょゎァィゥェォッャュョヮヵヶーゝゞヽヾ・ะาำๅๆฯະາຳ")
+_NOT_FIRST = frozenset("ぁぃぅぇぉっゃゅょゎァィゥェォッャュョヮヵヶーゝゞヽヾ・ﾞﾟｰｧｨｩｪｫｬｭｮｯะาำๅๆฯະາຳ")
 """Small and lengthening kana, and vowels behind their consonant, with which no line begins."""
 _NOT_LAST = frozenset("เแโใไເແໂໃໄ")
 """Vowels before their consonant, with which no line ends."""

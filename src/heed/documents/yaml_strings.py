@@ -114,7 +114,7 @@ def _is_text(event: yaml.ScalarEvent) -> bool:
 def _written(scalar: _Scalar, output: str, text: str) -> str:
     """A translation in the style of its source."""
     if scalar.style in ("|", ">"):
-        return _block(text[scalar.begin : scalar.end], scalar, output)
+        return _block(text[scalar.begin : scalar.end], scalar, _NOT_RAW.sub(" ", output))  # a block has no escapes
     if scalar.style == "'" and "\n" not in output and not _NOT_RAW.search(output):
         return "'" + output.replace("'", "''") + "'"
     if not scalar.style and _stays_plain(output):

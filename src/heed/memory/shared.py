@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import closing
 from functools import cache
 from itertools import islice
 from pathlib import Path
@@ -19,7 +18,7 @@ MOST_NEAR = 3
 class SharedMemory:
     """A memory for all directions of a server. Several threads may use it.
 
-    Each direction has one pair of its languages, found when it is first used: see `pair_of`.
+    Each direction has one pair of its languages, the first that is found: see `pair_of`.
     """
 
     def __init__(self, path: Path) -> None:
@@ -27,28 +26,41 @@ class SharedMemory:
         self.path = path
         TranslationMemory(path, ("", ""), create=True).close()
 
-        def opened(source: str, target: str) -> TranslationMemory:
-            try:
-                return TranslationMemory(path, self.languages(source, target))
-            except MissingInputError as error:  # somebody has deleted it since
-                raise StorageError(str(error)) from error
+        self._found: dict[tuple[str, str], tuple[str, str]] = {}
+        self._opened = cache(self._open)
+        """A memory of two of its languages, for a use: one connection for each."""
 
-        self.languages = cache(self._languages)
-        """The pair of the memory for two languages, given by their codes: these codes if it has no units for them."""
-        self.of = cache(opened)
+    def _open(self, languages: tuple[str, str], use: str) -> TranslationMemory:
+        try:
+            return TranslationMemory(self.path, languages)
+        except MissingInputError as error:  # somebody has deleted it since
+            raise StorageError(str(error)) from error
+
+    def of(self, source: str, target: str) -> TranslationMemory:
         """The memory of two languages, given by their codes."""
-        self.to_read = cache(opened)
+        return self._opened(self.languages(source, target), "write")
+
+    def to_read(self, source: str, target: str) -> TranslationMemory:
         """The same, opened again: whoever reads it does not wait for suggestions, which wait for other programs."""
-        self.to_compare = cache(opened)
+        return self._opened(self.languages(source, target), "read")
+
+    def to_compare(self, source: str, target: str) -> TranslationMemory:
         """The same, opened a third time: comparing a text with the whole memory takes longer than other reading."""
+        return self._opened(self.languages(source, target), "compare")
 
     def pairs(self) -> list[tuple[str, str]]:
         """The pairs of languages of all units."""
-        with closing(TranslationMemory(self.path, ("", ""))) as memory:
-            return memory.pairs()
+        return self._opened(("", ""), "list").pairs()
 
-    def _languages(self, source: str, target: str) -> tuple[str, str]:
-        return pair_of((source, target), self.pairs()) or (source, target)
+    def languages(self, source: str, target: str) -> tuple[str, str]:
+        """The pair of the memory for two languages, given by their codes: these codes until it has units for them.
+
+        Languages that are unknown, and so empty, are a pair by themselves, since another model may have the others.
+        """
+        own = source, target
+        if own not in self._found and all(own) and (pair := pair_of(own, self.pairs())) is not None:
+            self._found[own] = pair
+        return self._found.get(own, own)
 
     def suggest(self, source: str, target: str, text: str, translation: str, machine: str = "") -> None:
         """Add a translation of a text, which nobody has reviewed. `source` and `target`: language codes."""

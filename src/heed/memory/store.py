@@ -23,10 +23,23 @@ from typing import Any, Literal, get_args
 
 from heed.core.errors import DataError, MissingInputError, StorageError, UsageError
 from heed.core.progress import message
+from heed.text.language.codes import same_script
 
 State = Literal["new", "approved", "rejected"]
 Change = Literal["both", "memory", "text"]
 """Where a piece is: in both a text and a source of the memory, or in one of them."""
+_PAIRS = """
+WITH RECURSIVE pair (src, tgt) AS (
+    SELECT * FROM (SELECT src_lang, tgt_lang FROM unit ORDER BY 1, 2 LIMIT 1)
+    UNION ALL
+    SELECT src_lang, tgt_lang FROM pair JOIN unit ON id = coalesce(
+        (SELECT id FROM unit WHERE src_lang = src AND tgt_lang > tgt ORDER BY src_lang, tgt_lang LIMIT 1),
+        (SELECT id FROM unit WHERE src_lang > src ORDER BY src_lang, tgt_lang LIMIT 1)
+    )
+)
+SELECT src, tgt FROM pair
+"""
+"""The pairs of languages in order. DISTINCT would read all units; this looks for the next pair in their index."""
 _WORDS = re.compile(r"\w+|\s+|[^\w\s]")
 FORMAT = 1
 """Version of the file's tables, SQLite's `user_version`."""
@@ -116,20 +129,23 @@ def memory_of(path: Path, languages: tuple[str, str]) -> TranslationMemory:
 def pair_of(languages: tuple[str, str], pairs: Sequence[tuple[str, str]]) -> tuple[str, str] | None:
     """Those of the pairs of languages of a memory that are the languages of a run.
 
-    It is exactly these languages or else the only pair that differs from them in its regions, or the only pair at all
-    if a language of the run is unknown, and so empty. None without such a pair.
+    It is exactly these languages or else the only pair that differs from them in its regions. A language of the run
+    that is unknown, and so empty, may be any. None without such a pair.
     """
     if languages in pairs:
         return languages
-    similar = [pair for pair in pairs if not all(languages) or all(map(_differ_in_region, pair, languages))]
+    similar = [
+        pair
+        for pair in pairs
+        if all(not own or _differ_in_region(other, own) for other, own in zip(pair, languages, strict=True))
+    ]
     return similar[0] if len(similar) == 1 else None
 
 
 def _differ_in_region(one: str, other: str) -> bool:
     """Whether two codes are one language in one script: `en` and `en_GB`, but not `sr-Latn` and `sr-Cyrl`."""
-    (first, *more), (second, *rest) = (code.replace("_", "-").lower().split("-") for code in (one, other))
-    scripts = [{part for part in parts if len(part) == 4} for parts in (more, rest)]
-    return first == second and (scripts[0] == scripts[1] or not all(scripts))
+    first, second = (re.split("[-_]", code.lower())[0] for code in (one, other))
+    return first == second and same_script(one, other)
 
 
 def listed_pairs(pairs: Iterable[tuple[str, str]]) -> str:
@@ -318,8 +334,7 @@ class TranslationMemory:
 
     def pairs(self) -> list[tuple[str, str]]:
         """The pairs of languages of all units."""
-        rows = self._all("SELECT DISTINCT src_lang, tgt_lang FROM unit ORDER BY 1, 2", ())
-        return [(src, tgt) for src, tgt in rows]
+        return [(src, tgt) for src, tgt in self._all(_PAIRS, ())]
 
     def _only_languages(self) -> tuple[str, str]:
         pairs = self.pairs()

@@ -112,7 +112,7 @@ class Origins:
     """The web origins whose pages may post to a server: its own, and allowed ones.
 
     Browsers let the pages of any origin post forms, and only keep the answer from them. They say which page sends a
-    request in the headers Origin and Sec-Fetch-Site, which no page can change; other programs send neither.
+    request in the headers Origin and Sec-Fetch-Site, which no page can change; most other programs send neither.
     """
 
     def __init__(self, allowed: Iterable[str] = (), public_url: str = "") -> None:

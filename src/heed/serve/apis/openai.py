@@ -294,7 +294,7 @@ def routes(service: Service) -> APIRouter:
     )  # fmt: skip
     router.add_api_route(
         "/chat/completions", api.chat, methods=["POST"], response_model=None, status_code=404,
-        responses=errors(OpenAIError, 401, 429),
+        responses=errors(OpenAIError, 401, 403, 429),
     )  # fmt: skip
     router.add_api_route("/models", api.models, responses=errors(OpenAIError, 401, 429))
     router.add_api_route("/models/{model}", api.model, responses=errors(OpenAIError, 401, 404, 429))

@@ -55,7 +55,10 @@ export function optionFields(limits, changed) {
     const unread = read.filter(([, term]) => !term).map(([line]) => `“${line}”`);
     const fault = `Not used in the glossary, as it is not like “dog = Hund”: ${unread.join(", ")}`;
     if (!unread.length) box.clear();
-    else if (box.node.textContent !== fault) box.show({ message: fault }); // screen readers read it each time
+    else {
+      node.open = true; // what is closed is neither seen nor read aloud
+      if (box.node.textContent !== fault) box.show({ message: fault }); // screen readers read it each time
+    }
     return {
       ...(beam.value ? { beam_size: Number(beam.value) } : {}),
       ...(lines(keep).length ? { keep: lines(keep) } : {}),

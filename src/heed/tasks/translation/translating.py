@@ -20,6 +20,7 @@ from heed.inference.line_translator import LineTranslator
 from heed.inference.output_checks import Confidence, Guard, OutputChecks, Searcher
 from heed.tasks.translation.compatibility import warn_about_input
 from heed.tasks.translation.data import TranslationData
+from heed.text.language.codes import same_language
 from heed.text.tokenizers import Tokenizer
 
 BATCHES_AT_ONCE = 4
@@ -113,7 +114,7 @@ class Translating(ABC):
             valid = read_valid(self.folder) if like_validation else []
         except DataError:  # not required for translating; the guard then accepts any length
             valid = []
-        guard = Guard.of_pairs([(row[0], row[-1]) for row in valid[:1000]], bool(src_lang) and src_lang == tgt_lang)
+        guard = Guard.of_pairs([(row[0], row[-1]) for row in valid[:1000]], same_language(src_lang, tgt_lang))
         confidence = self.confidence if like_validation else None
         return OutputChecks(guard, confidence, tgt_lang=tgt_lang, can_avoid_loops=self.can_avoid_loops)
 

@@ -126,8 +126,14 @@ def is_right_to_left(code: str) -> bool:
 
 
 def same_language(one: str, other: str) -> bool:
-    """Whether two codes are one known language, in any of its varieties: `en` and `en-GB`, `eng` or `English`."""
-    return bool(one) and (code_of(one) or one) == (code_of(other) or other)
+    """Whether two codes are one known language in one script, in any of its varieties: `en`, `en-GB`, `English`."""
+    return bool(one) and (code_of(one) or one) == (code_of(other) or other) and same_script(one, other)
+
+
+def same_script(one: str, other: str) -> bool:
+    """Whether two codes may be in one script: `sr` and `sr-Latn`, but not `sr-Latn` and `sr-Cyrl`."""
+    scripts = [{part for part in re.split("[-_]", code.lower())[1:] if len(part) == 4} for code in (one, other)]
+    return scripts[0] == scripts[1] or not all(scripts)
 
 
 def same_tag(language: str, tag: str) -> bool:
