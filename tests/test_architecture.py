@@ -251,7 +251,7 @@ OPENERS = {
     },
     "heed.tasks.translation.restoring": {"atomic_write": "text for trainings", "open": "text that it wrote"},
     "heed.cli.data_curve": {"atomic_write": "a result for the user"},
-    "heed.text.synthetic": {"write_text": "a corpus for the user"},
+    "heed.text.synthetic": {"read_bytes": "a corpus for the user", "write_bytes": "the same"},
     "heed.text.tokenizers": {"atomic_write": "a tokenizer that the user names"},
     "heed.statistical.arpa": {"open_output": "a file for another program"},
     "heed.statistical.saved_arrays": {"load_file": "after read_header"},

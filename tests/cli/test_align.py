@@ -320,6 +320,17 @@ def test_a_translator_links_words_by_its_attention(translator: Path, tmp_path: P
     assert call("align", translator, *files, "--symmetrise", "agreement").code == 2
 
 
+def test_a_word_with_a_no_break_space_has_one_number(translator: Path, tmp_path: Path) -> None:
+    """The tokenizers of translators have two words there, and `--gold` and the page one."""
+    both = [(translator.parent / name).read_text().splitlines()[0].split() for name in ("test.aa", "test.bb")]
+    files = [write_lines(tmp_path / f"{n}", [" ".join(["\u00a0".join(w[:2]), *w[2:]])]) for n, w in enumerate(both)]
+    for options in ((), ("--head", "1.1")):
+        line = call("align", translator, "--src", files[0], "--tgt", files[1], *options).out
+        links = [tuple(map(int, link.split("-"))) for link in line.split()]
+        assert {target for _, target in links} == set(range(len(both[1]) - 1))
+        assert max(source for source, _ in links) < len(both[0]) - 1
+
+
 def test_two_translators_are_symmetrised(translator: Path) -> None:
     """A translator and itself on a text and its copy: the links of both directions are those of one, turned."""
     text = translator.parent / "test.aa"

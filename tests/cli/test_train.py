@@ -359,7 +359,7 @@ def test_other_models_are_used_by_the_same_verbs(recurrent: Path, bigram: Path) 
                 "--beam", "1").code == 0  # fmt: skip
     assert call("score", recurrent, "--src", "/dev/null", stdin="").code == 0
     assert "Estimated from counts, in one pass over the data." in (bigram / "report.md").read_text()
-    assert [event["event"] for event in events(bigram)] == ["validation", "end"]
+    assert [event["event"] for event in events(bigram)] == ["counted", "validation", "end"]
     resumed = call("train", "--resume", bigram)
     assert resumed.code == 2
     assert "is count-based and cannot be resumed. Train it again with --overwrite." in resumed.err

@@ -26,6 +26,7 @@ from heed.cluster.corpus import Work, compute_corpus
 from heed.cluster.parts import cut, input_files, open_files, read_part
 from heed.cluster.ray_cluster import Cluster
 from heed.core.errors import DataError, UsageError
+from heed.core.own_scorer import SCORER, VERDICT
 from heed.inference.output_checks import Confidence
 from heed.run import Run
 
@@ -66,10 +67,10 @@ def opening() -> Callable[[list[str]], Mapping[str, Any]]:
     return shouted
 
 
-def shout(pattern: Path, output: Path, cluster: Any = None, **options: Any) -> None:
+def shout(pattern: Path, output: Path, cluster: Any = None, runs: tuple[Path, ...] = (), **options: Any) -> None:
     """Compute a corpus."""
     files, column = input_files([str(pattern)], None)
-    compute_corpus(Work("shout", opening, (column,), options, ()), files, output, cluster or Here(), quiet=True)
+    compute_corpus(Work("shout", opening, (column,), options, runs), files, output, cluster or Here(), quiet=True)
 
 
 @pytest.mark.parametrize("end", ["", "\n"])
@@ -177,6 +178,21 @@ def test_an_error_names_the_row_and_what_was_done_is_kept(tmp_path: Path) -> Non
     with pytest.raises(DataError, match=r"a, row 18 \(part 1\): a question has no answer\."):
         shout(tmp_path / "a", tmp_path / "out")
     assert [path.name for path in sorted((tmp_path / "out").glob("part-*"))] == ["part-000002.parquet"]
+
+
+def test_results_of_a_run_whose_scorer_was_finished_since_are_refused(run: Path, tmp_path: Path) -> None:
+    write_lines(tmp_path / "a", TEXTS)
+    folder = shutil.copytree(run, tmp_path / "run")
+    for change in (None, SCORER, VERDICT):
+        if change == SCORER:
+            shutil.copytree(run, folder / SCORER)
+        elif change == VERDICT:
+            (folder / VERDICT).write_text("{}")
+        if change:
+            with pytest.raises(UsageError, match=r"\S+run has changed"):
+                shout(tmp_path / "a", tmp_path / "out", runs=(folder,))
+            shutil.rmtree(tmp_path / "out")
+        shout(tmp_path / "a", tmp_path / "out", runs=(folder,))
 
 
 def test_a_folder_of_other_results_is_refused_with_what_differs(tmp_path: Path) -> None:

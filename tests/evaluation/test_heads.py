@@ -35,6 +35,8 @@ ROWS = [
 def test_conll_u_and_bracketed_trees_are_read(tmp_path: Path) -> None:
     [tree] = read_trees(write_lines(tmp_path / "a.conllu", ROWS))
     assert tree == Tree(("the", "dog", "'s", "food"), (1, 3, 1, -1), ("det", "nmod", "case", "root"))
+    spaced = [line.replace("food", "1\u00a0000 g") for line in ROWS]
+    assert read_trees(write_lines(tmp_path / "a.conllu", spaced))[0].words == ("the", "dog", "'s", "1_000_g")
     line = "wsj_1\t((S (NP-SBJ (DT the) (NN dog)) (VP (VBZ eats) (NP (-NONE- *T*-1)) (PP (IN at) (NN noon))) (. .)))"
     [tree] = read_trees(write_lines(tmp_path / "a.trees", [line]))
     assert tree.words == ("the", "dog", "eats", "at", "noon", ".") and tree.spans == ((0, 2), (2, 5), (3, 5))

@@ -173,6 +173,18 @@ def test_a_corpus_is_written_as_plain_lines(tmp_path: Path) -> None:
     assert len((tmp_path / "new" / "combinations.en").read_bytes().splitlines()) == 4
 
 
+def test_a_corpus_replaces_files_with_other_text_on_request_only(tmp_path: Path) -> None:
+    corpus = build_corpus(num_train=20, num_valid=3, num_test=4, seed=5)
+    mine = tmp_path / "valid.de"
+    mine.write_text("mine\n")
+    with pytest.raises(UsageError, match=r"valid\.de is a file with other text"):
+        write_corpus(tmp_path, corpus)
+    assert [path.name for path in tmp_path.iterdir()] == ["valid.de"] and mine.read_text() == "mine\n"
+    write_corpus(tmp_path, corpus, overwrite=True)
+    write_corpus(tmp_path, corpus)  # the same text
+    assert len(mine.read_text().splitlines()) == 3
+
+
 def test_a_corpus_that_cannot_be_written_names_the_folder(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(StorageError, match="file"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -54,11 +54,11 @@ def attention_links(
         raise UsageError("--symmetrise agreement needs the posteriors of an aligner; a translator has links only.")
     if attention.heads and gold is None:
         raise UsageError("--heads compares heads with links that people made: give them with --gold F.")
-    lines = [(" ".join(src), " ".join(tgt)) for src, tgt in zip(pairs.sources, pairs.targets, strict=True)]
-    forward = _links_of(run, lines, attention.head, gold if attention.heads else None, quiet)
+    words = list(zip(pairs.sources, pairs.targets, strict=True))
+    forward = _links_of(run, words, attention.head, gold if attention.heads else None, quiet)
     if attention.reverse is None:
         return forward
-    turned = [(tgt, src) for src, tgt in lines]
+    turned = [(tgt, src) for src, tgt in words]
     turned_gold = None if gold is None or not attention.heads else [_turned(each) for each in gold]
     backward = _links_of(attention.reverse, turned, attention.reverse_head, turned_gold, quiet)
     both = zip(forward, backward, strict=True)
@@ -66,9 +66,13 @@ def attention_links(
 
 
 def _links_of(
-    run: Path, lines: Sequence[tuple[str, str]], head: str | None, gold: Sequence[GoldLinks] | None, quiet: bool
+    run: Path,
+    pairs: Sequence[tuple[Sequence[str], Sequence[str]]],
+    head: str | None,
+    gold: Sequence[GoldLinks] | None,
+    quiet: bool,
 ) -> list[Links]:
-    """The links of each pair of lines by one translator; with `gold`, the best heads are listed."""
+    """The links of the words of each pair by one translator; with `gold`, the best heads are listed."""
     import heed
     from heed.inference.alignment import head_links, word_links
 
@@ -81,22 +85,35 @@ def _links_of(
         )
     translator = loaded.translator
     chosen = None if head is None else _parsed(head)
-    by_head: list[dict[tuple[int, int], list[tuple[int, int]]]] = []
+    by_head: list[dict[tuple[int, int], Links]] = []
     links: list[Links] = []
-    with Progress(len(lines), "pairs", "aligning", quiet) as progress:
-        for done, (source, target) in enumerate(lines, start=1):
-            of_heads = {} if chosen is None and gold is None else head_links(translator, source, target)
+    with Progress(len(pairs), "pairs", "aligning", quiet) as progress:
+        for done, pair in enumerate(pairs, start=1):
+            source, target = (" ".join(words) for words in pair)
+            owners = tuple(_owners(words, translator.normaliser.apply) for words in pair)
+            found_by_head = {} if chosen is None and gold is None else head_links(translator, source, target)
+            of_heads = {place: _renumbered(found, *owners) for place, found in found_by_head.items()}
             if chosen is not None and chosen not in of_heads:
                 blocks, heads = (max(place[part] for place in of_heads) for part in (0, 1))
                 sizes = (f"{each} {name}{'s' * (each > 1)}" for each, name in ((blocks, "block"), (heads, "head")))
                 raise UsageError(f"{run} has {' of '.join(sizes)} in its decoder; got {head}.")
-            found = word_links(translator, source, target) if chosen is None else of_heads[chosen]
-            links.append(frozenset(found))
+            links.append(
+                _renumbered(word_links(translator, source, target), *owners) if chosen is None else of_heads[chosen]
+            )
             by_head.append(of_heads)
             progress.update(done)
     if gold is not None:
         _list_heads(run, by_head, gold)
     return links
+
+
+def _owners(words: Sequence[str], normalise: Callable[[str], str]) -> list[int]:
+    """The word to which each word of a translator belongs, for which every white space ends one, no-break ones too."""
+    return [number for number, word in enumerate(words) for _ in normalise(word).split()]
+
+
+def _renumbered(links: Iterable[tuple[int, int]], src_owners: Sequence[int], tgt_owners: Sequence[int]) -> Links:
+    return frozenset((src_owners[i], tgt_owners[j]) for i, j in links)
 
 
 def _parsed(head: str) -> tuple[int, int]:
@@ -106,16 +123,14 @@ def _parsed(head: str) -> tuple[int, int]:
     return int(match[1]), int(match[2])
 
 
-def _list_heads(
-    run: Path, by_head: Sequence[dict[tuple[int, int], list[tuple[int, int]]]], gold: Sequence[GoldLinks]
-) -> None:
+def _list_heads(run: Path, by_head: Sequence[dict[tuple[int, int], Links]], gold: Sequence[GoldLinks]) -> None:
     """Write the alignment error rates of the best heads to stderr."""
     from heed.metrics.alignment import AlignmentErrorRate
     from heed.text.readers.links import render_gold, render_links
 
     references = [render_gold(each) for each in gold]
     rates = {
-        place: AlignmentErrorRate().score([render_links(frozenset(pair[place])) for pair in by_head], references).value
+        place: AlignmentErrorRate().score([render_links(pair[place]) for pair in by_head], references).value
         for place in by_head[0]
     }
     for (block, head), rate in sorted(rates.items(), key=lambda item: item[1])[:SHOWN]:

@@ -29,7 +29,9 @@ def demo(
     corpus_only: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Write the corpus into this folder, and train nothing.")
     ] = None,
-    overwrite: Annotated[bool, typer.Option(help="Replace an existing run in --out.")] = False,
+    overwrite: Annotated[
+        bool, typer.Option(help="Replace an existing run in --out, and other files of its corpus.")
+    ] = False,
     threads: Threads = 0,
     device: Device = "auto",
     quiet: Quiet = False,
@@ -60,7 +62,7 @@ def demo(
     corpus = build_corpus(num_train=pairs, num_valid=min(500, pairs // 20), num_test=min(500, pairs // 20))
     texts = corpus_only or out.with_name(out.name + "-corpus")
     texts.mkdir(parents=True, exist_ok=True)
-    write_corpus(texts, corpus)
+    write_corpus(texts, corpus, overwrite)
     if corpus_only is not None:
         return
     keys = {

@@ -23,6 +23,7 @@ from heed.cluster.parts import InputFile, Part, cut, read_part
 from heed.core.errors import HeedError, UsageError
 from heed.core.files import atomic_write, is_debris, remove_debris, sha256_file, sole_writer, storage_errors
 from heed.core.json_text import parse_json
+from heed.core.own_scorer import SCORER, VERDICT
 from heed.core.progress import Progress, message
 from heed.text.readers.lines import Errors
 from heed.text.readers.records import count_rows
@@ -92,12 +93,16 @@ class Manifest:
 
 
 def _digest(path: Path) -> str:
-    """SHA-256 of a file, or of those files of a run that its outputs depend on."""
+    """SHA-256 of a file, or of those files of a run, and of its scorer, that its outputs depend on."""
     if not path.is_dir():
         return sha256_file(path)
     names = sorted({file for kind in ("recipe.toml", "*.safetensors", "tokenizer*.json") for file in path.glob(kind)})
-    names += [file for file in (path / "answer.json", path / "labels.json", path / "confidence.json") if file.exists()]
-    return hashlib.sha256("".join(f"{file.name} {sha256_file(file)}\n" for file in names).encode()).hexdigest()
+    further = ("answer.json", "labels.json", "confidence.json", VERDICT)
+    names += [file for file in map(path.joinpath, further) if file.exists()]
+    lines = [f"{file.name} {sha256_file(file)}\n" for file in names]
+    if (path / SCORER).is_dir():
+        lines.append(f"{SCORER} {_digest(path / SCORER)}\n")
+    return hashlib.sha256("".join(lines).encode()).hexdigest()
 
 
 def _differences(key: str, old: Any, new: Any) -> list[str]:

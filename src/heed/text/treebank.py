@@ -59,7 +59,8 @@ def _dependencies(rows: list[list[str]], where: str) -> Tree:
     tokens = [row for row in rows if row[0].isdecimal()]
     try:
         heads = tuple(int(row[6]) - 1 for row in tokens)
-        words, relations = tuple(row[1] for row in tokens), tuple(row[7].partition(":")[0] for row in tokens)
+        words = tuple("_".join(row[1].split()) or "_" for row in tokens)  # a form such as `10 000` is one word
+        relations = tuple(row[7].partition(":")[0] for row in tokens)
     except (IndexError, ValueError) as error:
         raise DataError(f"{where}: expected the ten columns of CoNLL-U, with the head as a number.") from error
     if heads.count(-1) != 1 or not all(-1 <= head < len(heads) for head in heads):

@@ -212,13 +212,27 @@ def build_corpus(num_train: int = 30_000, num_valid: int = 500, num_test: int = 
     return Corpus(tuple(train), tuple(valid), tuple(test), tuple(combined.values()))
 
 
-def write_corpus(folder: Path, corpus: Corpus) -> None:
-    """Write train.en, train.de, valid.en and so on: UTF-8, one sentence a line. Raises StorageError."""
+def write_corpus(folder: Path, corpus: Corpus, overwrite: bool = False) -> None:
+    """Write train.en, train.de, valid.en and so on: UTF-8, one sentence a line.
+
+    Raises StorageError, and UsageError for files that have other text, unless `overwrite`.
+    """
+    files = {
+        folder / f"{name}.{language}": "".join(f"{getattr(pair, side)}\n" for pair in pairs).encode()
+        for name, pairs in corpus._asdict().items()
+        for language, side in (("en", "src"), ("de", "tgt"))
+    }
     try:
+        if not overwrite and (others := [path for path, text in files.items() if _has_other_text(path, text)]):
+            raise UsageError(
+                f"{others[0]} is a file with other text. Name another folder, or replace the file with --overwrite."
+            )
         folder.mkdir(parents=True, exist_ok=True)
-        for name, pairs in corpus._asdict().items():
-            for language, lines in (("en", [pair.src for pair in pairs]), ("de", [pair.tgt for pair in pairs])):
-                text = "".join(f"{line}\n" for line in lines)
-                (folder / f"{name}.{language}").write_text(text, encoding="utf-8", newline="\n")
+        for path, text in files.items():
+            path.write_bytes(text)
     except OSError as error:
         raise StorageError(f"cannot write the built-in corpus to {folder}: {error}; choose another folder") from error
+
+
+def _has_other_text(path: Path, text: bytes) -> bool:
+    return path.exists() and path.read_bytes() != text
