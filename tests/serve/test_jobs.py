@@ -13,12 +13,13 @@ from typing import Any, TypeVar
 import pytest
 from serving import until as wait_for
 from starlette.requests import Request
+from starlette.types import Message, Receive, Scope, Send
 
 from heed.documents.file_format import FileContext
 from heed.documents.formats import translate_file
 from heed.documents.text_translator import TextTranslator
 from heed.documents.translation import TranslateOptions
-from heed.serve.engine.admission import Jobs
+from heed.serve.engine.admission import ADMISSION, Admission, Admissions, Jobs
 from heed.serve.engine.job import MAX_BEHIND, ClientLeftError, Job
 from heed.serve.engine.outlet import CAPACITY
 from heed.serve.engine.pace import SHARE, SLICE, STRETCH, Pace, Slices
@@ -78,7 +79,7 @@ def test_a_stream_that_nobody_begins_to_read_is_cancelled() -> None:
 
     async def left() -> int:
         jobs = make_jobs()
-        items = await jobs.stream(work)
+        items = await jobs.stream(HTTP, work)
         del items
         await until(lambda: jobs.num_admitted == 0)
         return jobs.num_admitted
@@ -143,6 +144,35 @@ def test_jobs_are_cancelled_when_the_server_ends() -> None:
     assert run_in_a_thread(closed()).status == 503
 
 
+def test_all_jobs_of_an_admitted_request_run_also_when_the_server_shuts_down() -> None:
+    """The body of a form is read by a job, and what it asks for is done by another one."""
+
+    async def served() -> tuple[list[str], list[int]]:
+        jobs = make_jobs(Limits(queue=1))
+        counts: list[int] = []
+
+        async def application(scope: Scope, receive: Receive, send: Send) -> None:
+            request = Request(scope, receive)
+            first = await jobs.run(request, lambda job: "read")
+            jobs.is_draining = True
+            counts.append(jobs.num_admitted)
+            second = await jobs.run(request, lambda job: "done")
+            await send({"type": first, "status": second})
+            counts.append(jobs.num_admitted)
+            with pytest.raises(ApiError, match="shutting down"):
+                await jobs.run(Request({**scope, ADMISSION: Admission()}, receive), lambda job: None)
+
+        sent: list[str] = []
+
+        async def send(message: Message) -> None:
+            sent.extend(message.values())
+
+        await Admissions(application, jobs)({"type": "http"}, waiting, send)
+        return sent, counts
+
+    assert run_in_a_thread(served()) == (["read", "done"], [1, 0])
+
+
 TMX = '<tmx version="1.4"><header srclang="en"/><body><tu><tuv xml:lang="en"><seg>a</seg></tuv></tu></body></tmx>'
 
 
@@ -183,7 +213,7 @@ def test_a_job_waits_for_a_client_that_does_not_read_and_counts_until_it_has_rea
 
     async def read() -> list[int]:
         jobs = make_jobs()
-        items = await jobs.stream(work)
+        items = await jobs.stream(HTTP, work)
         await until(lambda: len(sent) == CAPACITY)
         assert jobs.num_admitted == 1
         received = [await anext(items) for _ in range(4)]  # the fourth leaves the places of three to others
@@ -209,7 +239,7 @@ def test_a_stream_that_nobody_reads_any_more_ends_its_job() -> None:
 
     async def leave() -> None:
         jobs = make_jobs()
-        items: Any = await jobs.stream(work)
+        items: Any = await jobs.stream(HTTP, work)
         await anext(items)
         await items.aclose()
         await until(lambda: jobs.num_admitted == 0)

@@ -17,6 +17,7 @@ from heed.core.errors import HeedError
 from heed.serve.apis import embeddings, heed, libretranslate, openai, operations
 from heed.serve.apis.schema import described
 from heed.serve.bodies import first_invalid
+from heed.serve.engine.admission import Admissions
 from heed.serve.engine.job import ClientLeftError
 from heed.serve.errors import ApiError, error_response
 from heed.serve.gate import Gate, Hosts, Origins
@@ -52,6 +53,7 @@ def make_app(service: Service, cors_origins: Sequence[str] = (), hosts: Hosts | 
     for routes in (libretranslate.routes, openai.routes, embeddings.routes, heed.routes, operations.routes):
         app.include_router(routes(service))
     _handle_errors(app, service)
+    app.add_middleware(Admissions, jobs=service.jobs)
     app.add_middleware(BodyLimit, limits=service.limits)
     app.add_middleware(Gate, hosts=hosts or Hosts(), origins=Origins(cors_origins, service.public_url))
     app.add_middleware(Failures, service=service)

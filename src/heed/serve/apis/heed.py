@@ -107,7 +107,7 @@ class HeedApi:
 
             send(("done", self._translated(job, body, route, send_partial)))
 
-        return await self._streamed(stream)
+        return await self._streamed(request, stream)
 
     def _translated(
         self, job: Job, body: schema.TranslateBody, route: Route, on_partial: OnPartial | None = None
@@ -331,12 +331,12 @@ class HeedApi:
 
             send(("done", work(job, send_piece)))
 
-        return await self._streamed(stream)
+        return await self._streamed(request, stream)
 
     # --- streams -------------------------------------------------------------------------------------
 
-    async def _streamed(self, work: Callable[[Job, Send], None]) -> Response:
-        events: AsyncIterator[Event] = await self.service.jobs.stream(work)
+    async def _streamed(self, request: Request, work: Callable[[Job, Send], None]) -> Response:
+        events: AsyncIterator[Event] = await self.service.jobs.stream(request, work)
         return event_stream(self._events(events))
 
     async def _events(self, events: AsyncIterator[Event]) -> AsyncIterator[str]:

@@ -88,7 +88,8 @@ class OpenAIApi:
             system_fingerprint=f"heed-{model.fingerprint}",
         )
         if body.stream:
-            events: AsyncIterator[Event] = await self.service.jobs.stream(partial(_stream, request=checked))
+            stream = partial(_stream, request=checked)
+            events: AsyncIterator[Event] = await self.service.jobs.stream(request, stream)
             return event_stream(self._events(empty, checked, events))
         choices, usage = await self.service.jobs.run(request, lambda job: _complete(job, checked))
         return empty.model_copy(update={"choices": choices, "usage": usage})

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from starlette.requests import Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from heed.serve.bodies import JSON, media_type_of
 from heed.serve.engine.job import RETRY_AFTER, ClientLeftError, Job
@@ -25,6 +26,12 @@ T = TypeVar("T")
 
 READ_AT_ONCE = 4096
 """Bytes of a body that is read on the event loop."""
+ADMISSION = "heed.admission"
+"""The key of a request's scope under which its admission is."""
+
+
+class Admission:
+    """Of one request: it is admitted once, with the first of its jobs, and so are the jobs after it."""
 
 
 class Jobs:
@@ -35,19 +42,21 @@ class Jobs:
         self._limits = limits
         self._metrics = metrics
         self._pace = Pace()
-        self._jobs: set[Job] = set()
+        self._jobs: dict[Job, object] = {}
+        self._unanswered: set[Admission] = set()
         self._threads = JobThreads()
         self.is_draining = False
         """Whether new requests are refused, as the server is shutting down."""
 
     @property
     def num_admitted(self) -> int:
-        """Admitted requests whose work has not ended."""
-        return len(self._jobs)
+        """Admitted requests whose answer has not begun, or whose work has not ended."""
+        return len({*self._unanswered, *self._jobs.values()})
 
     def close(self) -> None:
         """Refuse new requests, and cancel all others."""
         self.is_draining = True
+        self._unanswered.clear()
         for job in self._jobs:
             job.cancel(_shutting_down())
         self._threads.close()
@@ -57,16 +66,26 @@ class Jobs:
         if not self._worker.is_warm:
             raise ApiError(503, "The server is loading its models.", retry_after=RETRY_AFTER)
 
-    def _admit(self, seconds: float) -> Job:
-        if self.is_draining:
-            raise _shutting_down()
-        self.require_warm()
-        if self.num_admitted >= self._limits.queue:
-            raise ApiError(503, "The server is full; retry later.", retry_after=RETRY_AFTER)
+    def end(self, admission: Admission) -> None:
+        """The answer to a request has begun, or it has none; work that goes on is still counted."""
+        self._unanswered.discard(admission)
+        self._metrics.at_work.set(self.num_admitted)
+
+    def _admit(self, http: Request, seconds: float) -> Job:
+        """A job of a request. Later jobs of an admitted request are always admitted. Raises ApiError."""
+        admission = http.scope.get(ADMISSION)
+        if admission not in self._unanswered:
+            if self.is_draining:
+                raise _shutting_down()
+            self.require_warm()
+            if self.num_admitted >= self._limits.queue:
+                raise ApiError(503, "The server is full; retry later.", retry_after=RETRY_AFTER)
+            if admission is not None:
+                self._unanswered.add(admission)
         return Job(self._worker, self._limits, self._metrics, seconds, self._pace)
 
-    def _begin(self, job: Job, work: Callable[[Job], T]) -> asyncio.Future[T]:
-        self._jobs.add(job)
+    def _begin(self, http: Request, job: Job, work: Callable[[Job], T]) -> asyncio.Future[T]:
+        self._jobs[job] = http.scope.get(ADMISSION, job)
         self._metrics.at_work.set(self.num_admitted)
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
@@ -80,7 +99,7 @@ class Jobs:
         return future
 
     def _end(self, job: Job, complete: Callable[[], None]) -> None:
-        self._jobs.discard(job)
+        del self._jobs[job]
         self._metrics.at_work.set(self.num_admitted)
         complete()
 
@@ -88,12 +107,12 @@ class Jobs:
         """What a function makes of a body: in a job, or at once from JSON that takes less time than starting one."""
         if len(body) > READ_AT_ONCE or media_type_of(http.headers) != JSON:
             return await self.run(http, work)
-        return work(self._admit(self._limits.seconds))
+        return work(self._admit(http, self._limits.seconds))
 
     async def run(self, http: Request, work: Callable[[Job], T], seconds: float | None = None) -> T:
         """The result of the work. Raises ApiError; ClientLeftError when the client has disconnected."""
-        job = self._admit(seconds or self._limits.seconds)
-        future = self._begin(job, work)
+        job = self._admit(http, seconds or self._limits.seconds)
+        future = self._begin(http, job, work)
         leaving = asyncio.create_task(_disconnect(http))
         both: set[asyncio.Future[Any]] = {future, leaving}
         try:
@@ -110,16 +129,16 @@ class Jobs:
                 job.cancel()
                 future.add_done_callback(_ignore)
 
-    async def stream(self, work: Callable[[Job, Callable[[T], None]], None]) -> AsyncIterator[T]:
+    async def stream(self, http: Request, work: Callable[[Job, Callable[[T], None]], None]) -> AsyncIterator[T]:
         """The results that the work sends. Raises what the work raises; closing the iterator cancels the work."""
-        job = self._admit(self._limits.seconds)
+        job = self._admit(http, self._limits.seconds)
         outlet = Outlet[T](job, asyncio.get_running_loop())
 
         def run(job: Job) -> None:
             work(job, outlet.put)
             outlet.await_taken()
 
-        future = self._begin(job, run)
+        future = self._begin(http, job, run)
         future.add_done_callback(lambda _: outlet.close())
         sent = self._sent(job, future, outlet)
         weakref.finalize(sent, job.cancel)  # one whose client leaves before it begins has no end of its own
@@ -135,6 +154,30 @@ class Jobs:
             if not future.done():
                 job.cancel()
                 future.add_done_callback(_ignore)
+
+
+class Admissions:
+    """Middleware that gives each request an admission, and ends it when the answer begins."""
+
+    def __init__(self, app: ASGIApp, jobs: Jobs) -> None:
+        self.app = app
+        self.jobs = jobs
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        admission = scope[ADMISSION] = Admission()  # in the same scope, to which the routes add what `Observed` reads
+
+        async def answered(message: Message) -> None:
+            self.jobs.end(admission)
+            await send(message)
+
+        try:
+            await self.app(scope, receive, answered)
+        finally:
+            self.jobs.end(admission)
 
 
 def _shutting_down() -> ApiError:
