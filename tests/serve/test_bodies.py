@@ -103,8 +103,15 @@ def test_a_form_is_read_with_its_encoding() -> None:
     form = form_of(kind, b"q=f%C3%BCr+a&q=&b", 1000)
     assert form.multi_items() == [("q", "für a"), ("q", ""), ("b", "")]
     assert form_of(kind, "q=für €&b=%E2%82%AC".encode(), 1000).multi_items() == [("q", "für €"), ("b", "€")]
-    with pytest.raises(ApiError, match="not valid UTF-8"):
-        form_of(kind, "q=für".encode("latin-1"), 1000)
+    for latin in ("q=für".encode("latin-1"), b"q=f%FCr"):
+        with pytest.raises(ApiError, match="The form is not valid UTF-8"):
+            form_of(kind, latin, 1000)
+
+
+def test_json_in_another_encoding_is_refused_and_not_damaged() -> None:
+    assert json_of('"für"'.encode()) == json_of('"für"'.encode("utf-16")) == "für"
+    with pytest.raises(ApiError, match="The JSON is not valid UTF-8"):
+        json_of('"für"'.encode("latin-1"))
 
 
 @pytest.mark.parametrize("text", ['"\\ud800"', '"a\\uDFFFb"', b'"\xed\xa0\x80"'])

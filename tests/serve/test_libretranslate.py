@@ -262,7 +262,7 @@ def test_invalid_requests_get_the_messages_of_libretranslate(live: Live, changes
     assert (answer.status, answer.json) == (400, {"error": message})
 
 
-@pytest.mark.parametrize("body", [b"{", b"[1]", b'"x"', b"\xff", b"[" * 9_000])
+@pytest.mark.parametrize("body", [b"{", b"[1]", b'"x"', b"[" * 9_000])
 def test_a_body_that_is_not_a_json_object_is_refused(live: Live, body: bytes) -> None:
     answer = live.post("/translate", body)
     assert (answer.status, answer.json) == (400, {"error": "Invalid JSON format"})

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Sequence
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl
@@ -25,6 +26,7 @@ MOST_OF = {b'"': 40_000, b"[": 10_000, b"{": 10_000, b",": 150_000}
 """Maximum number of these characters in a JSON text. All threads wait while it is read, so it must not have too many
 strings, lists and objects, nor numbers (128 prompts of 1024 tokens)."""
 MAX_FORM_FIELDS = 100
+_SURROGATE = re.compile(r"\\u[dD]|[\ud800-\udfff]")
 JSON, URLENCODED, MULTIPART = "application/json", "application/x-www-form-urlencoded", "multipart/form-data"
 
 
@@ -34,16 +36,21 @@ def media_type_of(headers: Headers) -> str:
 
 
 def json_of(body: bytes | str) -> Any:
-    """The value of a JSON text. An unpaired surrogate, which cannot be encoded, becomes a question mark."""
+    """The value of a JSON text. An unpaired surrogate, which cannot be encoded, becomes a question mark.
+
+    Raises ApiError for what is not JSON or not in Unicode: text in another encoding would become another text.
+    """
     raw = body.encode("utf-8", "replace") if isinstance(body, str) else body
     for character, most in MOST_OF.items():
         if raw.count(character) > most:
             raise ApiError(400, f"The JSON has more than {most:,} of the character {character.decode()}.")
     try:
-        text = body if isinstance(body, str) else body.decode(json.detect_encoding(body), "replace")
+        text = body if isinstance(body, str) else body.decode(json.detect_encoding(body), "surrogatepass")
         value = json.loads(text, object_pairs_hook=_object)
-        if "\\ud" in text.lower():
+        if _SURROGATE.search(text):
             value = json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
+    except UnicodeDecodeError as error:
+        raise ApiError(400, "The JSON is not valid UTF-8.") from error
     except (ValueError, RecursionError) as error:
         raise ApiError(400, "Invalid JSON format") from error
     return value
@@ -84,21 +91,16 @@ def form_of(headers: Headers, body: bytes, max_bytes: int) -> FormData:
     media_type = media_type_of(headers)
     try:
         if media_type == URLENCODED:
-            fields = parse_qsl(_utf8(body), keep_blank_values=True, max_num_fields=MAX_FORM_FIELDS)
-            return FormData([*fields])
+            return FormData(
+                parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=MAX_FORM_FIELDS, errors="strict")
+            )
         return asyncio.run(_multipart(headers, body, max_bytes)) if media_type == MULTIPART else FormData()
+    except UnicodeDecodeError as error:
+        raise ApiError(400, "The form is not valid UTF-8.") from error
     except ValueError as error:
         raise ApiError(400, f"The form has more than {MAX_FORM_FIELDS} fields.") from error
     except MultiPartException as error:
         raise ApiError(400, error.message) from error
-
-
-def _utf8(body: bytes) -> str:
-    """The text of a form, whose characters need not be percent-encoded. Raises ApiError."""
-    try:
-        return body.decode()
-    except UnicodeDecodeError as error:
-        raise ApiError(400, "The form is not valid UTF-8.") from error
 
 
 async def _multipart(headers: Headers, body: bytes, max_bytes: int) -> FormData:
