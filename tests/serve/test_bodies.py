@@ -51,8 +51,13 @@ def test_a_body_that_is_not_named_as_json_is_refused(live: Live) -> None:
 )
 def test_json_of_very_many_parts_is_refused_before_it_is_read(part: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("heed.serve.bodies.json.loads", pytest.fail)
-    with pytest.raises(ApiError, match="of the character"):
+    with pytest.raises(ApiError, match="The JSON has more than"):
         json_of("[" + part * (900_000 // len(part)) + "1]")
+
+
+def test_what_a_text_contains_is_not_taken_for_parts_of_the_json() -> None:
+    for text in ('<a href="x">, {}</a>' * 50_000, "[[a]] " * 50_000, '\\"' * 50_000):
+        assert json_of(json.dumps({"q": text})) == {"q": text}
 
 
 def test_an_object_with_many_members_is_refused_before_they_are_checked(live: Live) -> None:

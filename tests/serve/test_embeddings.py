@@ -70,7 +70,7 @@ def test_base64_has_the_same_numbers(live: Live, loaded: list[Predictor]) -> Non
         ({"input": [1, 2]}, 400, "input", "token ids"),
         ({"input": [[1, 2], [3]]}, 400, "input", "token ids"),
         ({"input": None}, 400, "input", "expected a text"),
-        ({"input": "ba " * 4000}, 400, "text", "exceeds text limit"),
+        ({"input": "ba " * 4000}, 400, "input", "exceeds text limit"),
         ({"input": "ba " * 3000}, 400, "input", "tokens; the limit is 1,024"),
         ({"dimensions": 7}, 400, "dimensions", "32 dimensions"),
         ({"dimensions": 0}, 400, "dimensions", "greater than or equal to 1"),

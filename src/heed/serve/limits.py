@@ -68,18 +68,16 @@ class Limits:
         """Connections: those of all requests in progress, and of clients that send or read one or pause."""
         return self.queue + OTHER_CONNECTIONS
 
-    def require_text(self, text: str) -> None:
-        """Raise ApiError for a text that is too long."""
+    def require_text(self, text: str, field: str = "text") -> None:
+        """Raise ApiError for a text that is too long. `field`: that of the request."""
         if len(text) > self.characters:
-            raise ApiError(
-                400, f"Invalid request: request ({len(text)}) exceeds text limit ({self.characters})", "text"
-            )
+            raise ApiError(400, f"Invalid request: request ({len(text)}) exceeds text limit ({self.characters})", field)
 
-    def require_texts(self, texts: Sequence[str]) -> None:
-        """Raise ApiError for too many texts, or texts that together are too long."""
+    def require_texts(self, texts: Sequence[str], field: str = "text") -> None:
+        """Raise ApiError for too many texts, or texts that together are too long. `field`: that of the request."""
         if len(texts) > self.texts:
-            raise ApiError(400, f"Invalid request: request ({len(texts)}) exceeds batch limit ({self.texts})", "text")
-        self.require_text("".join(texts))
+            raise ApiError(400, f"Invalid request: request ({len(texts)}) exceeds batch limit ({self.texts})", field)
+        self.require_text("".join(texts), field)
 
 
 class BodyLimit:

@@ -31,7 +31,7 @@ class EmbeddingsApi:
         """Vectors of texts."""
         body = await self.service.read(request, EmbeddingRequest)
         texts = _texts(body)
-        self.service.limits.require_texts(texts)
+        self.service.limits.require_texts(texts, "input")
         model = self.service.catalogue.model(body.model, "embed")
         return await self.service.jobs.run(request, lambda job: self._embedded(job, model, body, texts))
 

@@ -78,7 +78,7 @@ class OpenAIApi:
         """Complete a text."""
         body = await self.service.read(request, CompletionRequest)
         texts = [body.prompt] if isinstance(body.prompt, str) else body.prompt
-        self.service.limits.require_text("".join(text for text in texts if isinstance(text, str)))
+        self.service.limits.require_text("".join(text for text in texts if isinstance(text, str)), "prompt")
         model = self.service.catalogue.model(body.model, "generate")
         checked = await self.service.jobs.run(request, lambda job: _check(body, model, self.service))
         empty = Completion(
@@ -266,13 +266,17 @@ def _logprobs(job: Job, request: _CheckedRequest, prompt: Prompt, hypothesis: Hy
     gap = 0 if echo else len(form.space_between(prompt.text, hypothesis.text.lstrip(" ")))
     tokens, offsets = spell(form, ids[first:], gap)
 
-    def top(stat: TokenStats | None) -> dict[str, float] | None:
-        return {spell_one(form.token_bytes[id]): value for id, value in stat.choices} if stat else None
+    def top(id: int, stat: TokenStats | None) -> dict[str, float] | None:
+        """The likeliest tokens, and the token of the text itself if it is none of them, as in OpenAI's API."""
+        if stat is None:
+            return None
+        choices = {**dict(stat.choices), id: stat.log_prob}
+        return {spell_one(form.token_bytes[each]): value for each, value in choices.items()}
 
     return Logprobs(
         tokens=tokens,
         token_logprobs=[stat.log_prob if stat else None for stat in stats[first:]],
-        top_logprobs=[top(stat) for stat in stats[first:]] if num_choices else None,
+        top_logprobs=[*map(top, as_written(form, ids[first:]), stats[first:])] if num_choices else None,
         text_offset=offsets,
     )
 

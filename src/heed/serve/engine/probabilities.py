@@ -91,7 +91,8 @@ def spell(form: Detokenizer, ids: Sequence[int], start: int = 0) -> tuple[list[s
     for id in as_written(form, ids):
         piece = form.token_bytes[id]
         tokens.append(spell_one(piece))
-        offsets.append(offset)
+        is_cut = decoder.getstate()[0] and piece and not 0x80 <= piece[0] < 0xC0
+        offsets.append(offset + bool(is_cut))  # the character before it has no end, and becomes U+FFFD
         offset += len(decoder.decode(piece))
     return tokens, offsets
 
