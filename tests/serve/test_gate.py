@@ -55,7 +55,9 @@ def test_an_allowed_name_may_have_a_port_and_a_final_dot(allowed: str) -> None:
     assert is_allowed(Hosts(allowed=["2001:db8::1"]), "[2001:db8::1]:80")
 
 
-@pytest.mark.parametrize("allowed", ["https://translate.example", "translate.example/", "*.example", ""])
+@pytest.mark.parametrize(
+    "allowed", ["https://translate.example", "translate.example/", "*.example", "", "über.example"]
+)
 def test_an_allowed_name_that_no_request_can_have_is_refused(allowed: str) -> None:
     with pytest.raises(UsageError, match="--allowed-host"):
         Hosts(allowed=[allowed])
@@ -82,7 +84,7 @@ def test_an_origin_is_as_browsers_send_it(origin: str) -> None:
 @pytest.mark.parametrize(
     "origin",
     ["page.example", "https://page.example/", "https://page.example/app", "https://*.example", "https://", "", "null",
-     "https://page.example:443", "http://page.example:80"],
+     "https://page.example:443", "http://page.example:80", "https://über.example"],
 )  # fmt: skip
 def test_an_origin_that_no_browser_sends_is_refused(origin: str) -> None:
     with pytest.raises(UsageError, match="--cors-origin"):
@@ -93,7 +95,7 @@ def test_an_origin_that_no_browser_sends_is_refused(origin: str) -> None:
     "url",
     ["translate.example", "//translate.example", "https://", "ftp://translate.example", "https://a.example/?key=1",
      "https://a.example/#a", "https://a.example/?", "https://a.example/#",
-     "https://me:1@a.example", "https://a.example:x", "https://[::1", ""],
+     "https://me:1@a.example", "https://a.example:x", "https://[::1", "", "https://über.example"],
 )  # fmt: skip
 def test_a_url_that_no_link_can_begin_with_is_refused(url: str) -> None:
     with pytest.raises(UsageError, match="--public-url"):

@@ -58,6 +58,7 @@ def _name_of(host: str) -> str:
 
 def _allowed(host: str) -> str:
     """The name that a user allows, as `_name_of` returns it. Raises UsageError for a URL or a pattern."""
+    _require_ascii("--allowed-host", host)
     name = host.lower() if host == ANY_HOST or _is_address(host) else _name_of(host)
     if not name or "/" in host or (ANY_HOST in name and name != ANY_HOST):
         raise UsageError(
@@ -72,6 +73,7 @@ def public_url(url: str) -> tuple[str, str]:
 
     Raises UsageError for anything but a scheme, a host and perhaps a path.
     """
+    _require_ascii("--public-url", url)
     try:
         parts = urlsplit(url)
         extras = set(url) & set("?#") or parts.username is not None
@@ -89,6 +91,7 @@ def web_origin(origin: str) -> str:
     Raises UsageError for what no browser sends, such as a URL with a path or with the port that its scheme has anyway,
     and for `null`, which the pages of many origins send.
     """
+    _require_ascii("--cors-origin", origin)
     scheme, has_scheme, host = origin.lower().partition("://")
     is_usual = scheme in _USUAL_PORTS and host.endswith(_USUAL_PORTS[scheme])
     is_origin = has_scheme and scheme and host and not is_usual and not set(host) & set("/?#@* ")
@@ -98,6 +101,12 @@ def web_origin(origin: str) -> str:
             f"usual port, such as https://page.example.org, or {ANY_HOST} for all."
         )
     return origin.lower()
+
+
+def _require_ascii(flag: str, value: str) -> None:
+    """Raise UsageError for an international domain name, which browsers send in another form."""
+    if not value.isascii():
+        raise UsageError(f"{flag} {value}: give the name as browsers send it, which begins with xn-- (Punycode).")
 
 
 def _is_address(name: str) -> bool:
