@@ -10,8 +10,9 @@ from toy import tiny_keys, without_shape_checks
 from heed.core.config import Document, keys, read_toml, to_toml
 from heed.core.errors import UsageError
 from heed.core.toml import parse_toml
+from heed.models import MODELS
 from heed.planner import Planner, TrainOptions
-from heed.recipe import Recipe, build_recipe, recipe_type
+from heed.recipe import Recipe, build_recipe, recipe_type, require_trainable_together
 from heed.tasks import TASKS
 from heed.text.tokenizers import TOKENIZERS
 
@@ -83,6 +84,27 @@ def test_contradictory_settings_are_refused(said: dict[str, object], message: st
     with pytest.raises(UsageError) as refused:
         build_recipe(Document({"model": {"kind": "transformer"}}), said)
     assert message in str(refused.value)
+
+
+def test_sharded_training_is_refused_for_models_that_do_not_write_token_by_token() -> None:
+    told = {"training.parallel": "sharded", "training.label_smoothing": 0.0}
+    recipes = {
+        kind: build_recipe(Document(), {"task": task, "model.kind": kind, "training.stop_metric": metric, **told})
+        for task, kind, metric in (
+            ("classification", "bag", "accuracy"), ("masked-language-model", "encoder", "masked_perplexity"),
+            ("translation", "transformer", "bleu"),
+        )
+    }  # fmt: skip
+    for kind in ("bag", "encoder"):
+        require_trainable_together(recipes[kind], num_processes=1)  # it shards nothing
+        with pytest.raises(UsageError, match=f'"{kind}" is not one: set training.parallel = "data"'):
+            require_trainable_together(recipes[kind], num_processes=2)
+    require_trainable_together(recipes["transformer"], num_processes=2)
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_a_model_says_whether_it_writes_token_by_token(kind: str) -> None:
+    assert MODELS[kind].generates == hasattr(MODELS[kind], "advance")
 
 
 def test_a_recipe_without_a_kind_of_model_names_those_of_its_task() -> None:

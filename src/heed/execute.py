@@ -26,7 +26,7 @@ from heed.models.vocabulary_change import same_pieces, with_vocabularies
 from heed.nn.device import choose_device
 from heed.nn.weight_file import save_weights
 from heed.planner import LIMITS, Plan, TrainOptions, check_diagnosis, tokenizer_of, transfer_of
-from heed.recipe import require_one_process
+from heed.recipe import require_trainable_together
 from heed.report.page import REPORT, finish_report
 from heed.report.usability import kept_validation
 from heed.run import RECIPE, WEIGHTS, Run, load_weights
@@ -110,7 +110,7 @@ def _in_use(out: Path) -> str:
 def execute(plan: Plan, options: TrainOptions, ranks: Ranks = ALONE) -> Outcome:
     """Prepare the data, train, and write the run folder. With several ranks, rank 0 calls this."""
     check_diagnosis(plan.diagnosis, options.force)
-    require_one_process(plan.recipe, ranks.world_size)
+    require_trainable_together(plan.recipe, ranks.world_size)
     if plan.recipe.data.holds_out:
         require_enough(plan.diagnosis.num_pairs, plan.recipe.data.num_held_out)
     data = plan.recipe.data
@@ -321,8 +321,8 @@ def resume(
     folder = options.out
     run = Run(folder, choose_device(options.device))
     run.require_prepared()
+    require_trainable_together(run.recipe, ranks.world_size)
     if run.blank_model.count_based:
-        require_one_process(run.recipe, ranks.world_size)
         return _resume_counted(run, options, strict, limits)
     if limits:
         ranks.wait()  # until each has compared its limits with the recipe, which changes now

@@ -26,7 +26,7 @@ from heed.models.vocabulary_change import require_exchangeable
 from heed.nn.contract import Vocabularies
 from heed.nn.device import choose_device
 from heed.nn.weight_file import shapes_of
-from heed.recipe import Recipe, build_recipe, require_known_format, require_one_process, with_members
+from heed.recipe import Recipe, build_recipe, require_known_format, require_trainable_together, with_members
 from heed.run import Run
 from heed.tasks import TASKS, task_type
 from heed.tasks.defaults import SCHEDULE, TABLES, WARM_UP, Choices, CorpusStats, Machine, characters_per_token
@@ -127,7 +127,7 @@ class Planner:
         """Examine the data and the machine; without a recipe file, choose the settings that were not given."""
         machine = Machine.here(self.device)
         draft, _ = self._recipe(CorpusStats(1, 1.0), machine)  # reports mistakes before the data is read
-        require_one_process(draft, machine.num_processes)
+        require_trainable_together(draft, machine.num_processes)
         task = task_type(draft.task)
         if draft.training.tensorboard:
             require_tensorboard()

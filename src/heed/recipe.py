@@ -126,10 +126,18 @@ def with_members(recipe: Recipe) -> Recipe:
     return recipe.model_copy(update={"members": needed(keys)})
 
 
-def require_one_process(recipe: Recipe, num_processes: int) -> None:
-    """Raise UsageError for several processes where two models are trained, one after the other."""
-    if recipe.training.scorer and num_processes > 1:
+def require_trainable_together(recipe: Recipe, num_processes: int) -> None:
+    """Raise UsageError for several processes that cannot train the recipe's model together."""
+    if num_processes == 1:
+        return
+    if recipe.training.scorer:
         raise UsageError("training.scorer trains two models, one after the other, in one process: leave out --nproc.")
+    model = MODELS[recipe.model.kind]
+    if recipe.training.parallel == "sharded" and not (model.generates or model.count_based):
+        raise UsageError(
+            'training.parallel = "sharded" is for models that write token by token, and model.kind = '
+            f'"{recipe.model.kind}" is not one: set training.parallel = "data".'
+        )
 
 
 def data_keys(recipe: Recipe, kind: str) -> dict[str, object]:

@@ -11,7 +11,6 @@ segments 0 and 1, as in BERT.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Annotated, Any, Literal
 
 import torch
@@ -21,7 +20,7 @@ from torch import Tensor, nn
 
 from heed.core.config import KeyOf
 from heed.core.errors import DataError
-from heed.models.model import ModelConfig, ReaderModel, Shard
+from heed.models.model import ModelConfig, ReaderModel
 from heed.models.transformer import EncoderBlock
 from heed.nn.attention import ATTENTION
 from heed.nn.contract import Trace, Vocabularies, recorder_of
@@ -134,10 +133,6 @@ class Encoder(ReaderModel):
 
     def token_vectors(self) -> nn.Parameter:
         return self.embedding.weight
-
-    def shards(self) -> Iterable[Shard]:
-        """The blocks."""
-        return ((block, ()) for block in self.blocks)
 
     def read(
         self, source: Any, dropout_keys: DropoutKeys | None = None, trace: Trace | None = None

@@ -63,6 +63,8 @@ class Model(nn.Module):
     replayable: ClassVar[bool] = False
     """Whether a GPU computes all batches of one shape by the same kernels, so that `heed.training.replay` can record
     them."""
+    generates: ClassVar[bool] = False
+    """Whether it writes token by token (`GenerativeModel`)."""
     derives: ClassVar[bool] = False
     """Whether it is a translator that searches by itself (`DerivingModel`)."""
     proposes_several: ClassVar[bool] = False
@@ -78,10 +80,6 @@ class Model(nn.Module):
     independent windows."""
     papers: ClassVar[str] = ""
     """Citation: `the trellis network (Bai et al. 2019)`."""
-
-    def shards(self) -> Iterable[Shard]:
-        """The parts whose weights are gathered one after another when the model is sharded, inner ones first."""
-        return ()
 
     def require_ctranslate2(self) -> None:
         """Raise UsageError for a model that CTranslate2 does not have."""
@@ -148,7 +146,12 @@ class ReaderToEnd(ReaderModel):
 class GenerativeModel(Model):
     """A model of P(w_t | w_<t, source): it keeps the contract of `heed.nn.contract.Autoregressive`."""
 
+    generates = True
     head: Head
+
+    def shards(self) -> Iterable[Shard]:
+        """The parts whose weights are gathered one after another when the model is sharded, inner ones first."""
+        return ()
 
     def start(
         self,

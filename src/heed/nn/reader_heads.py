@@ -33,7 +33,3 @@ class ReaderWithHead(nn.Module):
         """As `read`, after the features of positions that the reader adds before the first one, such as [CLS]."""
         features: Tensor = self.reader.read_begun(source, dropout_keys, trace)
         return features
-
-    def shards(self) -> Any:
-        """The parts of the reader whose weights are gathered one after another when the model is sharded."""
-        return self.reader.shards()

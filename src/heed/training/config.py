@@ -26,7 +26,8 @@ class TrainingConfig(Config):
     loader_workers: int = Field(default=0, ge=0)
     """Processes that prepare batches, for a GPU that waits for subword dropout (0: one thread)."""
     parallel: Literal["data", "sharded"] = "data"
-    """With several processes: each holds the whole model ("data"), or a shard of every weight ("sharded")."""
+    """With several processes: each holds the whole model ("data") or, for models that write token by token, a shard of
+    every weight ("sharded")."""
     precision: Literal["float32", "bfloat16"] = "float32"
     """Number format of the forward and backward pass; the weights are kept in float32."""
     reduction: Literal["mean", "sum"] = "mean"
