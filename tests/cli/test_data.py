@@ -8,8 +8,10 @@ import os
 import threading
 from pathlib import Path
 
+import pytest
 from command import call
 from toy import pairs, write_lines, write_pairs
+from toy_questions import questions, write_questions
 
 
 def test_a_good_corpus_passes(tmp_path: Path) -> None:
@@ -98,6 +100,18 @@ def test_a_pipe_is_read_once(tmp_path: Path) -> None:
     trained = call("train", "--task", "translation", "--pairs", pipe, "--out", tmp_path / "run")
     assert trained.code == 2
     assert trained.err == f"error: {pipe} cannot be read twice, which training requires: write it to a file first.\n"
+
+
+@pytest.mark.parametrize("flags", [(), ("--questions",)], ids=["labels", "questions"])
+def test_a_table_in_a_pipe_is_read_once(flags: tuple[str, ...], tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe.jsonl"
+    os.mkfifo(pipe)
+    rows = [row | {"text": row["question"], "label": row["answer"]} for row in questions(number=40)]
+    writer = threading.Thread(target=write_questions, args=[pipe, rows])
+    writer.start()
+    result = call("data", "check", "--table", pipe, *flags, "--json")
+    writer.join()
+    assert (result.err, json.loads(result.out)["num_pairs"]) == ("", 40)
 
 
 def test_wrong_calls_are_refused(tmp_path: Path) -> None:

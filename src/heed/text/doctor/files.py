@@ -25,7 +25,7 @@ from heed.text.readers import (
     read_text,
     with_languages_of,
 )
-from heed.text.readers.corpus import Format, counted
+from heed.text.readers.corpus import Format, counted, format_of
 
 WHOLE_CORPUS = ("few",)
 """Checks of the corpus as a whole."""
@@ -92,7 +92,12 @@ def diagnose_text_files(
     lines = {name: read_text(path, errors) for name, path in given.items()}
     train_lines = watched(lines["train"], "examining", "lines", quiet)
     diagnosis = diagnose_text(train_lines, lines.get("validation"), lines.get("test"))
-    fingerprints = {name: fingerprints_of({"text": path}) for name, path in given.items()}
+    return of_plain_files(diagnosis, "text", given)
+
+
+def of_plain_files(diagnosis: Diagnosis, role: str, paths: Mapping[str, str | Path]) -> Diagnosis:
+    """A diagnosis with what is known of its files, one for each set, by its name."""
+    fingerprints = {name: fingerprints_of({role: path}) for name, path in paths.items()}
     findings = sorted_findings([*diagnosis.findings, *crlf(fingerprints)])
     return replace(diagnosis, findings=findings, fingerprints=fingerprints)
 
@@ -112,6 +117,11 @@ def _no_pair(left_out: Mapping[str, Counter[str]], num_pairs: int) -> Iterator[F
 def fingerprints_of_pairs(files: CorpusFiles) -> dict[str, FileFingerprint]:
     """The fingerprints of files of pairs, as `fingerprints_of`."""
     return fingerprints_of(files.paths, files.record_format if files.pairs is not None else None)
+
+
+def fingerprints_of_table(path: str | Path) -> dict[str, FileFingerprint]:
+    """The fingerprint of a table, as `fingerprints_of`."""
+    return fingerprints_of({"table": path}, format_of(Path(path)))
 
 
 def fingerprints_of(paths: Mapping[str, str | Path], records: Format | None = None) -> dict[str, FileFingerprint]:

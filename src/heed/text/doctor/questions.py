@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from heed.core.errors import DataError
 from heed.core.progress import watched
+from heed.text.doctor.files import fingerprints_of_table
 from heed.text.doctor.findings import Check, Diagnosis, Finding, Severity, Tally, sorted_findings
 from heed.text.doctor.lines import LineScan
 from heed.text.hashing import hash_text
-from heed.text.readers import FileFingerprint, fingerprint_file
-from heed.text.readers.corpus import format_of
 from heed.text.readers.questions import Answer, Question, QuestionTable
 from heed.text.words import split_words
 
@@ -161,13 +159,13 @@ def diagnose_questions(
             Finding("unreadable", "stop", 1, 1, f"The training data cannot be read to its end. {error}", "")
         )
     summary = [_summary(scan)]
-    fingerprints = {"train": {"table": _fingerprint(train)}}
+    fingerprints = {"train": fingerprints_of_table(train.path)}
     for name, other in (("validation", valid), ("test", test)):
         if other is not None:
             found, text = _held_out(name, other, scan)
             problems += found
             summary.append(text)
-            fingerprints[name] = {"table": _fingerprint(other)}
+            fingerprints[name] = fingerprints_of_table(other.path)
     of_lines = [each for each in lines.findings() if each.check not in ("empty", "few")]
     return Diagnosis(
         findings=sorted_findings([*problems, *of_lines, *scan.findings()]),
@@ -180,10 +178,6 @@ def diagnose_questions(
         fingerprints=fingerprints,
         summary=tuple(summary),
     )  # fmt: skip
-
-
-def _fingerprint(table: QuestionTable) -> FileFingerprint:
-    return fingerprint_file(table.path, format_of(Path(table.path)))
 
 
 def _summary(scan: QuestionScan) -> str:

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from heed.core.errors import DataError
 from heed.core.progress import watched
+from heed.text.doctor.files import fingerprints_of_table
 from heed.text.doctor.findings import Check, Diagnosis, Finding, Severity, Tally, sorted_findings
 from heed.text.doctor.lines import LineScan
 from heed.text.hashing import hash_text
-from heed.text.readers import Errors, FileFingerprint, fingerprint_file
-from heed.text.readers.corpus import format_of
+from heed.text.readers import Errors
 from heed.text.readers.labelled import LabelledRow, LabelledTable, open_labelled
 
 MIN_ROWS = 20
@@ -190,13 +189,13 @@ def diagnose_table(
         message = f"The training data cannot be read to its end. {error}"
         problems.append(Finding("unreadable", "stop", 1, 1, message, ""))
     summary = [_summary(table.choice.how, scan, lines)]
-    fingerprints = {"train": {"table": _fingerprint(train)}}
+    fingerprints = {"train": fingerprints_of_table(train.path)}
     for name, other in (("validation", valid), ("test", test)):
         if other is not None:
             found, text = _held_out(name, other, scan, len(table.choice.texts), errors)
             problems += found
             summary.append(text)
-            fingerprints[name] = {"table": _fingerprint(other)}
+            fingerprints[name] = fingerprints_of_table(other.path)
     of_lines = [f for f in lines.findings() if f.check not in ("empty", "few")]
     of_table = [f for f in scan.findings() if not (problems and f.check == "few" and f.severity == "stop")]
     return Diagnosis(
@@ -209,10 +208,6 @@ def diagnose_table(
         fingerprints=fingerprints,
         summary=tuple(summary),
     )  # fmt: skip
-
-
-def _fingerprint(table: LabelledTable) -> FileFingerprint:
-    return fingerprint_file(table.path, format_of(Path(table.path)))
 
 
 def _summary(how: str, scan: TableScan, lines: LineScan) -> str:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 from heed.core.progress import watched
 from heed.text.doctor.examination import until_error
-from heed.text.doctor.files import crlf, fingerprints_of
+from heed.text.doctor.files import of_plain_files
 from heed.text.doctor.findings import Check, Diagnosis, Finding, Tally, Thresholds, share, sorted_findings
 from heed.text.hashing import hash_text
 from heed.text.readers.conll import USUAL, Columns, TaggedSentence, read_conll
@@ -278,6 +277,4 @@ def diagnose_conll_files(
     diagnosis = diagnose_conll(
         watched(read["train"], "examining", "sentences", quiet), read.get("validation"), read.get("test")
     )
-    fingerprints = {name: fingerprints_of({"conll": path}) for name, path in given.items()}
-    findings = sorted_findings([*diagnosis.findings, *crlf(fingerprints)])
-    return replace(diagnosis, findings=findings, fingerprints=fingerprints)
+    return of_plain_files(diagnosis, "conll", given)
