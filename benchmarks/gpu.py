@@ -11,6 +11,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import peers
 import torch
@@ -54,7 +55,8 @@ def trainer_of(config: TransformerConfig, vocab_size: int, precision: str, devic
     model = Transformer(config, Vocabularies(vocab_size, vocab_size))
     training = TrainingConfig(precision=precision, label_smoothing=SMOOTHING)  # type: ignore[arg-type]
     nowhere = Path(tempfile.gettempdir())
-    return Trainer(training, model, OnlyALoss(), nowhere, SEED, device, config.d_model, quiet=True)  # type: ignore[arg-type]
+    task: Any = OnlyALoss(training.smoothing)
+    return Trainer(training, model, task, nowhere, SEED, device, config.d_model, quiet=True)
 
 
 def update_rows(data: Path, sizes: list[int], number: int, device: torch.device) -> list[list[str]]:

@@ -48,10 +48,12 @@ from heed.inference.ctranslate2_generator import CTranslate2Generator
 from heed.inference.translator import ModelTranslator
 from heed.models.gpt import Gpt, GptConfig
 from heed.models.rnn_lm import Recurrent, RecurrentConfig
-from heed.nn.contract import Smoothing, Vocabularies
+from heed.nn.contract import Smoothing, State, Vocabularies
 from heed.nn.device import set_threads
+from heed.nn.dropout_keys import DropoutKeys
 from heed.nn.packing import pack
 from heed.tasks.generation import chain_rule_loss
+from heed.tasks.task import Loss
 from heed.text.normalise import Normaliser
 from heed.text.readers import read_lines
 from heed.text.tokenizers.symbols import Character
@@ -98,8 +100,10 @@ LSTM = RecurrentConfig(d_model=SIZE, hidden_size=SIZE, num_layers=2, dropout=DRO
 class OnlyALoss:
     """The part of a task that a training step needs."""
 
-    loss = staticmethod(chain_rule_loss)
     replayable = True
+
+    def loss(self, model: Any, batch: Batch, dropout_keys: DropoutKeys | None, carried: State | None = None) -> Loss:
+        return chain_rule_loss(model, batch, Smoothing(), dropout_keys, carried)
 
 
 def heed_lstm(

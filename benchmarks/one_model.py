@@ -53,12 +53,12 @@ class TokenDistillation:
         self.plain = generation.chain_rule_loss
 
     def __call__(
-        self, model: Any, batch: Any, smoothing: Any, dropout_keys: Any, before: Any = None, truth: float = 1.0
+        self, model: Any, batch: Any, smoothing: Any, dropout_keys: Any, carried: Any = None, truth: float = 1.0
     ) -> generation.Loss:
         """The loss of a batch; without dropout, of the truth alone."""
-        assert smoothing.kind == "uniform" and truth == 1 and before is None
+        assert smoothing.kind == "uniform" and truth == 1 and carried is None
         if dropout_keys is None:
-            return self.plain(model, batch, smoothing, dropout_keys, before, truth)
+            return self.plain(model, batch, smoothing, dropout_keys, carried, truth)
         mask, expected = batch.tgt_mask, batch.tgt_out[batch.tgt_mask][:, None]
         features, _ = model.advance(batch.tgt_in, model.start(batch.source, 1, dropout_keys=dropout_keys))
         log_probs = model.head.log_probs(features[mask])

@@ -144,7 +144,8 @@ def update(
     )  # fmt: skip
     config = TrainingConfig(precision=precision, average="ema", label_smoothing=0.1)  # type: ignore[arg-type]
     with tempfile.TemporaryDirectory() as folder:
-        trainer = Trainer(config, model, OnlyALoss(), Path(folder), 1, torch.device("cpu"), width, quiet=True)  # type: ignore[arg-type]
+        task: Any = OnlyALoss(config.smoothing)
+        trainer = Trainer(config, model, task, Path(folder), 1, torch.device("cpu"), width, quiet=True)
         clock = time.perf_counter if axis == "threads" else time.process_time
         found = repeated(lambda: trainer.train_step([batch]), num_rows * sizes["length"], before, clock)
     return {**found, "parameters": sum(parameter.numel() for parameter in model.parameters())}

@@ -25,9 +25,11 @@ import torch.nn.functional as F
 from heed.core.environment import num_cpus
 from heed.data.batch import Batch, collate, plan_epoch
 from heed.models.transformer import Transformer
-from heed.nn.contract import Smoothing, Vocabularies
+from heed.nn.contract import Smoothing, State, Vocabularies
 from heed.nn.device import choose_device, set_threads, synchronise
+from heed.nn.dropout_keys import DropoutKeys
 from heed.tasks.generation import chain_rule_loss
+from heed.tasks.task import Loss
 from heed.text.tokenizers import TokenizerConfig, train_tokenizer
 from heed.text.vocabulary import Vocabulary
 from heed.training.config import TrainingConfig
@@ -72,8 +74,13 @@ def padded(rows: Rows) -> Batch:
 class OnlyALoss:
     """The part of a task that a training step needs."""
 
-    loss = staticmethod(chain_rule_loss)
     replayable = True
+
+    def __init__(self, smoothing: Smoothing) -> None:
+        self.smoothing = smoothing
+
+    def loss(self, model: Any, batch: Batch, dropout_keys: DropoutKeys | None, carried: State | None = None) -> Loss:
+        return chain_rule_loss(model, batch, self.smoothing, dropout_keys, carried)
 
 
 def heed_steps(
@@ -91,7 +98,9 @@ def heed_steps(
             precision=precision, average="ema" if average == "EMA" else "none", label_smoothing=SMOOTHING
         )
         nowhere = Path(tempfile.gettempdir())  # a step writes nothing
-        return Trainer(config, model, OnlyALoss(), nowhere, SEED, device, peers.MODEL.d_model, quiet=True)
+        return Trainer(
+            config, model, OnlyALoss(config.smoothing), nowhere, SEED, device, peers.MODEL.d_model, quiet=True
+        )
 
     def step(job: Job) -> float:
         variant, number = job

@@ -132,7 +132,7 @@ class CountWords(Task):
         ids = TokenStore.open(self.folder / "data" / "train").row("src", row).tolist()
         return self.tokenizers["src"].decode([ids])[0]
 
-    def loss(self, model: Any, batch: Any, smoothing: Any, dropout_keys: Any, before: Any = None) -> Loss:
+    def loss(self, model: Any, batch: Any, dropout_keys: Any, carried: Any = None) -> Loss:
         nll = torch.nn.functional.cross_entropy(model.read(batch.source), batch.labels, reduction="sum")
         return Loss(nll, nll.detach())
 

@@ -18,7 +18,7 @@ from heed.core.config import Document
 from heed.core.errors import UsageError
 from heed.data.batch import Batch, collate, divided
 from heed.models import MODELS, GenerativeModel
-from heed.nn.contract import Smoothing, TokenSource
+from heed.nn.contract import TokenSource
 from heed.nn.dropout_keys import DropoutKeys
 from heed.recipe import build_recipe
 from heed.tasks.translation.minimum_risk import Ids, Risk, minimum_risk_loss, sampled
@@ -187,5 +187,5 @@ def test_without_dropout_keys_the_loss_is_that_of_the_likelihood(tmp_path: Path)
     run = prepared(tmp_path, **CHANGES)
     task, batch = run.task(), batch_of()
     model = run.new_model()
-    found = task.loss(model, batch, Smoothing(), None)
+    found = task.loss(model, batch, None)
     torch.testing.assert_close(found.loss_sum.detach(), found.nll_sum)

@@ -19,7 +19,6 @@ from heed.data.next_sentence import BEGINS, PairedBatch, Pairs
 from heed.data.schedule import START
 from heed.data.store import TokenStore, write_store
 from heed.data.validation import read_valid
-from heed.nn.contract import Smoothing
 from heed.run import Run
 
 __all__ = ["without_shape_checks"]
@@ -97,10 +96,10 @@ def test_the_loss_of_an_update_is_that_of_bert(run: Path, theirs: BertForPreTrai
     """The mean over masked pieces plus the mean over pairs, also where a batch is computed in parts."""
     ours, task = Run(run).model, Run(run).task()
     _, batch = next(task.loader(200, seed=1).batches_from(START))
-    loss = task.loss(ours, batch, Smoothing(0.0), None)
+    loss = task.loss(ours, batch, None)
     expected = read_by(theirs, batch).loss
     torch.testing.assert_close(loss.loss_sum / batch.num_targets, expected, rtol=1e-4, atol=1e-5)
-    parts = [task.loss(ours, part, Smoothing(0.0), None) for part in divided(batch, 2)]
+    parts = [task.loss(ours, part, None) for part in divided(batch, 2)]
     torch.testing.assert_close(sum(part.loss_sum for part in parts), loss.loss_sum)
 
 

@@ -88,7 +88,7 @@ def test_the_unsmoothed_loss_equals_the_score(tmp_path: Path) -> None:
     loader = task.loader(256, seed=1).batches_from()
     batch = next(loader)[1]
     loader.close()
-    loss_sum, nll_sum, _ = task.loss(model, batch, run.recipe.training.smoothing, None)
+    loss_sum, nll_sum, _ = task.loss(model, batch, None)
     assert batch.source is not None
     texts = [task.tokenizers[side].decode(ids.tolist()) for side, ids in
              (("src", batch.source.ids), ("tgt", batch.tgt_out))]  # fmt: skip
@@ -134,7 +134,7 @@ def test_the_perplexity_of_a_counted_model_is_that_of_its_counts(tmp_path: Path)
     batch = next(loader)[1]
     loader.close()
     assert batch.source is None
-    loss_sum, nll_sum, _ = task.loss(model, batch, run.recipe.training.smoothing, None)
+    loss_sum, nll_sum, _ = task.loss(model, batch, None)
     assert torch.equal(loss_sum, nll_sum)
     assert np.isfinite(float(loss_sum))
 

@@ -70,9 +70,7 @@ def test_the_state_is_carried_within_an_epoch_only(tmp_path: Path) -> None:
     trainer.train_step([first])
     state = trainer.carried
     assert state is not None
-    loss = [
-        float(trainer.task.loss(trainer.model, second, Smoothing(), None, before).nll_sum) for before in (None, state)
-    ]
+    loss = [float(trainer.task.loss(trainer.model, second, None, before).nll_sum) for before in (None, state)]
     assert loss[0] != loss[1]
     trainer.train_step([second])
     assert int(carried(trainer)["length"]) == 14

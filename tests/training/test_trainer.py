@@ -62,9 +62,7 @@ def test_the_gradient_is_that_of_the_mean_over_all_target_tokens(trainer: Traine
     assert batches[0].num_tokens != batches[1].num_tokens
     found = gradients(trainer, batches)
     total = sum(
-        trainer.task.loss(
-            trainer.model, batch, trainer.config.smoothing, DropoutKeys.for_step(trainer.seed, 1, batch.rows)
-        )[0]
+        trainer.task.loss(trainer.model, batch, DropoutKeys.for_step(trainer.seed, 1, batch.rows))[0]
         for batch in batches
     )
     assert isinstance(total, Tensor)

@@ -56,14 +56,13 @@ class GenerationTask(Task):
         return bool(training.truth_probability == 1 and not training.r_drop and training.risk == "none")
 
     def loss(
-        self, model: Autoregressive, batch: Batch, smoothing: Smoothing, dropout_keys: DropoutKeys | None,
-        before: State | None = None,
-    ) -> Loss:  # fmt: skip
-        alpha = self.recipe.training.r_drop
-        if alpha and dropout_keys is not None:
-            return r_drop_loss(model, batch, smoothing, dropout_keys, alpha)
-        truth = truth_probability(self.recipe.training, self.update)
-        return chain_rule_loss(model, batch, smoothing, dropout_keys, before, truth)
+        self, model: Autoregressive, batch: Batch, dropout_keys: DropoutKeys | None, carried: State | None = None
+    ) -> Loss:
+        training = self.recipe.training
+        if training.r_drop and dropout_keys is not None:
+            return r_drop_loss(model, batch, training.smoothing, dropout_keys, training.r_drop)
+        truth = truth_probability(training, self.update)
+        return chain_rule_loss(model, batch, training.smoothing, dropout_keys, carried, truth)
 
     def trial_batch(self, vocabularies: Vocabularies, length: float, processes: int) -> Batch | None:
         tokens_per_batch = self.recipe.training.tokens_per_batch
@@ -87,18 +86,18 @@ def chain_rule_loss(
     batch: Batch,
     smoothing: Smoothing,
     dropout_keys: DropoutKeys | None,
-    before: State | None = None,
+    carried: State | None = None,
     truth: float = 1.0,
 ) -> Loss:
     """Cross-entropy of each target token under teacher forcing: one `advance` and the head's fused loss.
 
-    Rows start from the state `before`, if given, with the dropout keys of this update (truncated back-propagation).
+    Rows start from the state `carried`, if given, with the dropout keys of this update (truncated back-propagation).
     With `truth` below 1, positions read their true predecessor with this probability (scheduled sampling).
     """
     rows = 1 if batch.source is not None else batch.tgt_in.shape[0]
     state = model.start(batch.source, rows, dropout_keys=dropout_keys)
-    if before is not None:
-        state = renewed(before, state)
+    if carried is not None:
+        state = renewed(carried, state)
     read = batch.tgt_in
     if truth < 1 and dropout_keys is not None:
         read = read_partly_own(model, read, state, dropout_keys, truth)

@@ -25,7 +25,7 @@ from heed.data.store import TokenStore
 from heed.data.validation import read_valid
 from heed.metrics.metric import Score
 from heed.models import build_model
-from heed.nn.contract import Smoothing, State, Vocabularies
+from heed.nn.contract import State, Vocabularies
 from heed.nn.dropout_keys import DropoutKeys
 from heed.tasks.data import DataConfig
 from heed.tasks.defaults import Choices, Chosen, CorpusStats, Machine, shorter_warm_up
@@ -271,11 +271,8 @@ class Task(ABC):
         return False
 
     @abstractmethod
-    def loss(
-        self, model: Any, batch: Any, smoothing: Smoothing, dropout_keys: DropoutKeys | None,
-        before: State | None = None,
-    ) -> Loss:  # fmt: skip
-        """Loss of a model on a batch, whose rows start from the state `before`, if given."""
+    def loss(self, model: Any, batch: Any, dropout_keys: DropoutKeys | None, carried: State | None = None) -> Loss:
+        """Loss of a model on a batch; `carried`: for streams, the state that its rows start from."""
 
     @abstractmethod
     def validate(self, model: Any, metrics: Sequence[str]) -> Validation:

@@ -73,7 +73,7 @@ class GradientAccumulator:
         self._replayer: Replayer | None = None
         if self._replays(num_processes or ranks.world_size):
             weights.fixed = True
-            add = partial(_add_gradients, task, weights.model, config)  # without `self`, which holds its result
+            add = partial(_add_gradients, task, weights.model)  # without `self`, which holds its result
             self._replayer = Replayer(add, Recorder(device), weights.model)
         self._pool = ThreadPoolExecutor(self.num_replicas, "heed-replica") if self.num_replicas else None
 
@@ -145,7 +145,7 @@ class GradientAccumulator:
         return [first, *(each.result() for each in running)]
 
     def _backward(
-        self, model: Any, step: int, batch: TrainingBatch, divisor: float, before: State | None
+        self, model: Any, step: int, batch: TrainingBatch, divisor: float, carried: State | None
     ) -> Sums | None:
         """Add the gradients of a part to those of `model`; None if it does not fit into memory."""
         dropout_keys = DropoutKeys.for_step(self.seed, step, batch.rows)
@@ -156,7 +156,7 @@ class GradientAccumulator:
                     self._stop_replaying(problem)
                 if sums is not None:
                     return Sums(sums[0], sums[1])
-            loss = self.task.loss(model, batch, self.config.smoothing, dropout_keys, before)
+            loss = self.task.loss(model, batch, dropout_keys, carried)
             (loss.loss_sum / divisor).backward()  # type: ignore[no-untyped-call]
         except (RuntimeError, MemoryError) as error:
             if not is_out_of_memory(error):
@@ -203,11 +203,9 @@ class GradientAccumulator:
             )
 
 
-def _add_gradients(
-    task: Task, model: Any, config: TrainingConfig, batch: Batch, dropout_keys: DropoutKeys, divisor: Tensor
-) -> Tensor:
+def _add_gradients(task: Task, model: Any, batch: Batch, dropout_keys: DropoutKeys, divisor: Tensor) -> Tensor:
     """What is recorded: (loss, -log p) of a batch, whose gradients are added to those of the model."""
-    loss = task.loss(model, batch, config.smoothing, dropout_keys)
+    loss = task.loss(model, batch, dropout_keys)
     (loss.loss_sum / divisor).backward()  # type: ignore[no-untyped-call]
     return torch.stack((loss.loss_sum.detach(), loss.nll_sum)).double()
 

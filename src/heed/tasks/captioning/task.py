@@ -17,7 +17,7 @@ from heed.data.validation import read_valid
 from heed.decoding.options import SearchOptions
 from heed.metrics import METRICS, score_likelihoods, score_several
 from heed.metrics.metric import Score
-from heed.nn.contract import Autoregressive, Smoothing, State, Vocabularies
+from heed.nn.contract import Autoregressive, State, Vocabularies
 from heed.nn.dropout_keys import DropoutKeys
 from heed.tasks import prepare
 from heed.tasks.captioning.batches import CaptionBatch, CaptionLoader, caption_batch, caption_loss, split
@@ -112,10 +112,9 @@ class CaptioningTask(Task):
         return f"{name}: {self.tokenizers['tgt'].decode([split(self.store.row('tgt', row))[0].tolist()])[0]!r}"
 
     def loss(
-        self, model: Autoregressive, batch: CaptionBatch, smoothing: Smoothing, dropout_keys: DropoutKeys | None,
-        before: State | None = None,
-    ) -> Loss:  # fmt: skip
-        return caption_loss(model, batch, smoothing, dropout_keys, self.moving_nll)
+        self, model: Autoregressive, batch: CaptionBatch, dropout_keys: DropoutKeys | None, carried: State | None = None
+    ) -> Loss:
+        return caption_loss(model, batch, self.recipe.training.smoothing, dropout_keys, self.moving_nll)
 
     def trial_batch(self, vocabularies: Vocabularies, length: float, processes: int) -> CaptionBatch:
         training, size = self.recipe.training, self.recipe.data.image_size

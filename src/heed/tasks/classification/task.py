@@ -21,7 +21,7 @@ from heed.data.validation import VALID, Row, read_valid
 from heed.metrics.metric import Score
 from heed.models import ReaderModel, build_model
 from heed.models.linear import LinearNgrams
-from heed.nn.contract import Smoothing, Source, State, Vocabularies
+from heed.nn.contract import Source, State, Vocabularies
 from heed.nn.dropout_keys import DropoutKeys
 from heed.nn.pooling import PoolingHead
 from heed.nn.reader_heads import ReaderWithHead
@@ -168,17 +168,15 @@ class ClassificationTask(ReaderTask):
         """The texts and targets that a linear model is estimated from (`heed.models.linear.Examples`)."""
         return cast(Iterable[Sequence[int]], examples(self.recipe, self.labels, self.valid))
 
-    def loss(
-        self, model: Any, batch: Any, smoothing: Smoothing, dropout_keys: DropoutKeys | None,
-        before: State | None = None,
-    ) -> Loss:  # fmt: skip
+    def loss(self, model: Any, batch: Any, dropout_keys: DropoutKeys | None, carried: State | None = None) -> Loss:
         """-log p of the targets; for one of several labels, with label smoothing."""
         outputs = outputs_of(model, batch.source, dropout_keys).float()
         link, targets = self.labels.link, batch.targets
         nll = link.full_loss(outputs, targets)
-        if not smoothing.epsilon or self.labels.kind != "label":
+        epsilon = self.recipe.training.label_smoothing
+        if not epsilon or self.labels.kind != "label":
             return Loss(nll, nll.detach())
-        smooth = (1 - smoothing.epsilon) * targets + smoothing.epsilon / targets.shape[1]
+        smooth = (1 - epsilon) * targets + epsilon / targets.shape[1]
         return Loss(link.full_loss(outputs, smooth), nll.detach())
 
     def trial_batch(self, vocabularies: Vocabularies, length: float, processes: int) -> LabelledBatch:

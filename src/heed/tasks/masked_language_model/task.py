@@ -21,7 +21,7 @@ from heed.data.next_sentence import PairedBatch, PairedLoader, joined, paired
 from heed.data.validation import read_valid
 from heed.metrics.masked import score_masked, score_next_sentence
 from heed.models import ReaderModel, build_model
-from heed.nn.contract import Smoothing, State, Vocabularies
+from heed.nn.contract import State, Vocabularies
 from heed.nn.dropout_keys import DropoutKeys
 from heed.nn.masked_head import MaskedHead, MaskedHeadConfig
 from heed.nn.reader_heads import ReaderWithHead
@@ -141,10 +141,9 @@ class MaskedLanguageModelTask(Task):
         )  # fmt: skip
 
     def loss(
-        self, model: ReaderWithHead, batch: MaskedBatch, smoothing: Smoothing, dropout_keys: DropoutKeys | None,
-        before: State | None = None,
-    ) -> Loss:  # fmt: skip
-        head = model.head
+        self, model: ReaderWithHead, batch: MaskedBatch, dropout_keys: DropoutKeys | None, carried: State | None = None
+    ) -> Loss:
+        head, smoothing = model.head, self.recipe.training.smoothing
         assert isinstance(head, MaskedHead)
         if not isinstance(batch, PairedBatch) or head.next_sentence is None:
             features = model.read(batch.source, dropout_keys)

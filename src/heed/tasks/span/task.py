@@ -16,7 +16,7 @@ from heed.core.run_files import RunFiles
 from heed.data.batch import Ids
 from heed.data.validation import read_valid
 from heed.models import ReaderModel, build_model
-from heed.nn.contract import Smoothing, State, Vocabularies
+from heed.nn.contract import State, Vocabularies
 from heed.nn.dropout_keys import DropoutKeys
 from heed.nn.reader_heads import ReaderWithHead
 from heed.nn.span_head import SpanHead
@@ -124,9 +124,8 @@ class SpanTask(ReaderTask):
         return collate(ids, rows)
 
     def loss(
-        self, model: Any, batch: SpanBatch, smoothing: Smoothing, dropout_keys: DropoutKeys | None,
-        before: State | None = None,
-    ) -> Loss:  # fmt: skip
+        self, model: Any, batch: SpanBatch, dropout_keys: DropoutKeys | None, carried: State | None = None
+    ) -> Loss:
         """-log p of the answers among all spans."""
         source, head = batch.source, model.head
         features = source.words.of_words(model.read(source.words, dropout_keys))

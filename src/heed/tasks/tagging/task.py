@@ -17,7 +17,7 @@ from heed.core.run_files import RunFiles
 from heed.data.batch import Ids
 from heed.data.validation import read_valid
 from heed.models import ReaderModel, build_model
-from heed.nn.contract import Smoothing, State, Vocabularies
+from heed.nn.contract import State, Vocabularies
 from heed.nn.dropout_keys import DropoutKeys
 from heed.nn.reader_heads import ReaderWithHead
 from heed.nn.tag_head import TAG_HEADS
@@ -130,12 +130,9 @@ class TaggingTask(ReaderTask):
     def collate(self, ids: Mapping[str, Sequence[Ids]], rows: Sequence[int] | NDArray[np.int64]) -> TagBatch:
         return collate(ids, rows)
 
-    def loss(
-        self, model: Any, batch: TagBatch, smoothing: Smoothing, dropout_keys: DropoutKeys | None,
-        before: State | None = None,
-    ) -> Loss:  # fmt: skip
+    def loss(self, model: Any, batch: TagBatch, dropout_keys: DropoutKeys | None, carried: State | None = None) -> Loss:
         features = batch.source.of_words(model.read(batch.source, dropout_keys))
-        loss, nll = model.head.loss(features, batch.tags, batch.source.words, smoothing)
+        loss, nll = model.head.loss(features, batch.tags, batch.source.words, self.recipe.training.smoothing)
         return Loss(loss, nll)
 
     def validate(self, model: Any, metrics: Sequence[str]) -> Validation:

@@ -24,7 +24,7 @@ from heed.inference.translator import ModelTranslator
 from heed.metrics import METRICS, output_metric, score_outputs
 from heed.metrics.metric import Score
 from heed.models import MODELS
-from heed.nn.contract import Smoothing, State, Vocabularies
+from heed.nn.contract import State, Vocabularies
 from heed.nn.dropout_keys import DropoutKeys
 from heed.tasks import prepare
 from heed.tasks.defaults import Choices, Chosen, CorpusStats, Machine
@@ -176,12 +176,9 @@ class TranslationTask(GenerationTask):
         subword_dropout = SubwordDropout(self.tokenizers, p, self.recipe.seed) if p else None
         return self.row_loader(tokens_per_batch, seed, rank, world_size, workers, subword_dropout)
 
-    def loss(
-        self, model: Any, batch: Batch, smoothing: Smoothing, dropout_keys: DropoutKeys | None,
-        before: State | None = None,
-    ) -> Loss:  # fmt: skip
+    def loss(self, model: Any, batch: Batch, dropout_keys: DropoutKeys | None, carried: State | None = None) -> Loss:
         if self.recipe.training.risk == "none" or dropout_keys is None:
-            return super().loss(model, batch, smoothing, dropout_keys, before)
+            return super().loss(model, batch, dropout_keys, carried)
         return minimum_risk_loss(model, batch, dropout_keys, self._risk)
 
     @cached_property

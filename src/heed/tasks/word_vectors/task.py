@@ -23,7 +23,7 @@ from heed.data.word_windows import InputRows, WindowBatch, WindowSampler, WordWi
 from heed.metrics import METRICS
 from heed.metrics.metric import Score
 from heed.models import MODELS
-from heed.nn.contract import Smoothing, State, Vocabularies
+from heed.nn.contract import State, Vocabularies
 from heed.nn.dropout_keys import DropoutKeys
 from heed.nn.negative_sampling import negative_sampling_loss, pair_losses
 from heed.tasks import prepare
@@ -131,9 +131,8 @@ class WordVectorTask(Task):
             yield row[row != UNK_ID]
 
     def loss(
-        self, model: Any, batch: WindowBatch, smoothing: Smoothing, dropout_keys: DropoutKeys | None,
-        before: State | None = None,
-    ) -> Loss:  # fmt: skip
+        self, model: Any, batch: WindowBatch, dropout_keys: DropoutKeys | None, carried: State | None = None
+    ) -> Loss:
         total = negative_sampling_loss(model.inputs, model.outputs, batch.bags, batch.targets)
         return Loss(total, total.detach())
 
