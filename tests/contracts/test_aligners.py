@@ -1,4 +1,4 @@
-"""Laws of aligners (`heed.nn.contract.Aligner`), for every member of `ALIGNERS`."""
+"""Laws of aligners (`heed.statistical.alignment.aligner.Aligner`), for every member of `ALIGNERS`."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from alignment_oracle import BOOKS, MIXED
 
-from heed.nn.contract import Aligner
 from heed.statistical.alignment import ALIGNERS
+from heed.statistical.alignment.aligner import Aligner
 from heed.statistical.alignment.pairs import SentencePairs
 from heed.statistical.alignment.smoothing import NONE, Smoothing
 from heed.statistical.alignment.training import train

@@ -1,4 +1,4 @@
-"""Laws of readers (`heed.nn.contract.Reader`), for every reader of heed."""
+"""Laws of readers (`heed.models.model.ReaderModel`), for every reader of heed."""
 
 from __future__ import annotations
 

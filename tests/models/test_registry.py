@@ -1,8 +1,7 @@
-"""Registry of models: each is built from its own config, and models from outside are added by one call."""
+"""Registry of models: each is built from its own config, and those from outside are tables of a recipe, too."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Literal
 
 import pytest
@@ -12,7 +11,7 @@ from random_models import CONFIGS, VOCABULARIES
 
 from heed.core.config import Config, Document, build, to_toml
 from heed.core.errors import UsageError
-from heed.models import MODELS, AnyConfig, Model, ModelConfig, build_model, register
+from heed.models import MODELS, AnyConfig, Model, ModelConfig, build_model
 from heed.models.ngram import NgramConfig
 
 
@@ -43,10 +42,8 @@ class Toy(Model):
 
 
 @pytest.fixture
-def toy() -> Iterator[None]:
-    register(Toy)
-    yield
-    del MODELS["toy"]
+def toy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(MODELS, "toy", Toy)
 
 
 @pytest.mark.parametrize("name", CONFIGS)
@@ -83,12 +80,6 @@ def test_a_registered_model_is_a_table_of_the_recipe(toy: None) -> None:
     assert to_toml(read) == '[model]\nkind = "toy"\nsize = 5\n'
     with pytest.raises(UsageError, match=r"model\.size: expected a whole number, got 'x'"):
         recipe(kind="toy", size="x")
-
-
-def test_a_kind_belongs_to_one_model(toy: None) -> None:
-    register(Toy)
-    with pytest.raises(ValueError, match="a model of kind 'toy' already exists: Toy"):
-        register(type("Other", (Model,), {"Config": ToyConfig}))
 
 
 def test_an_unregistered_kind_is_refused() -> None:

@@ -40,7 +40,6 @@ from heed.nn.recurrent import CELLS
 
 __all__ = [
     "MODELS", "AnyConfig", "GenerativeModel", "Model", "ModelConfig", "ReaderModel", "build_model", "kinds_for",
-    "register",
 ]  # fmt: skip
 
 MODELS.update({
@@ -77,16 +76,6 @@ MODELS.update({
     "ngram_convolution": NgramConvolution,
     "encoder_decoder": EncoderDecoder,
 })  # fmt: skip
-
-
-def register(model: type[Model]) -> None:
-    """Add a model from outside this package under the `kind` of its config; adding it again has no effect.
-
-    Raises ValueError if another model has this kind.
-    """
-    kind = model.Config.model_fields["kind"].default
-    if MODELS.setdefault(kind, model) is not model:
-        raise ValueError(f"a model of kind {kind!r} already exists: {MODELS[kind].__name__}")
 
 
 def build_model(config: ModelConfig, vocabularies: Vocabularies) -> Any:  # of the family of its kind

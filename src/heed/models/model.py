@@ -92,9 +92,11 @@ MODELS: dict[str, type[Model]] = {}
 
 
 class ReaderModel(Model):
-    """A model that reads a whole source at once: it keeps the contract of `heed.nn.contract.Reader`.
+    """A model that reads a whole source at once. A task puts a head on it (`heed.nn.reader_heads`).
 
-    A task puts a head on it (`heed.nn.reader_heads`).
+    Laws, tested for every reader in tests/contracts: (1) padding and neighbours do not change the features of a row;
+    (2) without positions, permuting the source permutes the features; (3) traced attention sums to one over the real
+    positions.
     """
 
     num_features: int

@@ -269,7 +269,7 @@ def advance_blocks(
 
 
 class TransformerEncoder(nn.Module):
-    """Encoder of self-attention blocks: a reader (`heed.nn.contract.Reader`)."""
+    """Encoder of self-attention blocks: with `read`, as readers have it."""
 
     def __init__(self, config: TransformerConfig, embedding: TokenEmbedding) -> None:
         super().__init__()

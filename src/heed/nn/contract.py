@@ -1,21 +1,13 @@
-"""Contracts of the three families of models, and the values that they exchange.
+"""The contract of models that generate, and the values that models exchange.
 
 Generators (`Autoregressive`) are the chain rule, P(w_t | w_<t, source), behind one verb, `advance`. Teacher forcing is
 `advance` over the whole target from a fresh `start`; decoding is T = 1; prefill is T > 1. Features and head are
 separate, so that the loss can be fused, only the last position is projected, and a count-based model can score single
-tokens without a row of the vocabulary. Readers (`Reader`) read a whole source at once. Aligners (`Aligner`) are
-estimated from pairs of sentences and link their words.
+tokens without a row of the vocabulary.
 
 Laws of generators, tested for every member of `heed.models.MODELS` in tests/contracts: (1) however the target is cut
 into chunks, `advance` gives the same features; (2) padding and neighbours do not change a row; (3) later tokens never
 change earlier features; (4) `select` and `join` equal recomputing; (5) probabilities sum to one.
-
-Laws of readers: (1) padding and neighbours do not change the features of a row; (2) without positions, permuting the
-source permutes the features; (3) traced attention sums to one over the real positions.
-
-Laws of aligners, for every member of `heed.statistical.alignment.ALIGNERS`: (1) without smoothing, an iteration of
-`estimate` never lowers the likelihood; (2) links are positions of the pair; (3) the posteriors of a target word sum to
-one; (4) a model that another one contains has its likelihood at those parameters.
 
 Legend for the whole package: B batch rows, S source length, T target length, D d_model, H heads,
 K head size, F d_ff, V vocabulary, W rows of one source, L layers.
@@ -23,20 +15,17 @@ K head size, F d_ff, V vocabulary, W rows of one source, L layers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, ClassVar, Protocol, Self
+from typing import ClassVar, Protocol, Self
 
-import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
-from numpy.typing import NDArray
 from torch import Tensor
 
 from heed.core.errors import UsageError
 from heed.nn.dropout_keys import DropoutKeys
-from heed.statistical.alignment.pairs import Links, SentencePairs
 
 
 class Source(Protocol):
@@ -232,34 +221,4 @@ class Autoregressive(Protocol):
 
     def advance(self, ids: Int[Tensor, "B T"], state: State, trace: Trace | None = None) -> tuple[Tensor, State]:
         """Read T tokens for each row; returns features `[B, T, D]` of the next token after each."""
-        ...
-
-
-class Reader(Protocol):
-    """A model that reads a whole source at once."""
-
-    def read(
-        self, source: Any, dropout_keys: DropoutKeys | None = None, trace: Trace | None = None
-    ) -> Float[Tensor, "B S D"]:
-        """Features of each position of a `Source`; those of padding are undefined."""
-        ...
-
-
-class Aligner(Protocol):
-    """A model of the correspondence between the words of two sentences (`heed.statistical.alignment`)."""
-
-    def estimate(self, pairs: SentencePairs) -> None:
-        """Run one iteration of expectation maximisation."""
-        ...
-
-    def posteriors(self, pairs: SentencePairs) -> Sequence[NDArray[np.float64]]:
-        """The probabilities [J, I + 1] of the source of each target word of each pair; column 0 is the empty word."""
-        ...
-
-    def links(self, pairs: SentencePairs) -> Sequence[Links]:
-        """The most probable links of each pair."""
-        ...
-
-    def log_likelihood(self, pairs: SentencePairs) -> float:
-        """log P(targets | sources) of all pairs, in nats."""
         ...

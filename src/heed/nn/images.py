@@ -80,7 +80,7 @@ class ResidualBlock(nn.Module):
 
 
 class ImageEncoder(nn.Module):
-    """Convolutional encoder: three stages, each of which halves the resolution; a `heed.nn.contract.Reader`.
+    """Convolutional encoder: three stages, each of which halves the resolution; with `read`, as readers have it.
 
     The kernels that halve it have an even size, so that a vector's receptive field is centred on its patch.
     """

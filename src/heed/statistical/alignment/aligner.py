@@ -3,6 +3,10 @@
 An aligner models P(f | e) of a target sentence f with J words given a source sentence e with I words. Each target word
 comes from one source word or from the empty word. `posteriors` [B, J, I + 1] are the probabilities of that source given
 both sentences, with the empty word in column 0.
+
+Laws, tested for every member of `ALIGNERS` in tests/contracts: (1) without smoothing, an iteration of `estimate` never
+lowers the likelihood; (2) links are positions of the pair; (3) the posteriors of a target word sum to one; (4) a model
+that another one contains has its likelihood at those parameters.
 """
 
 from __future__ import annotations
