@@ -283,7 +283,10 @@ def test_layers_are_unfrozen_from_the_top() -> None:
 
 @pytest.mark.parametrize("name", READER_CONFIGS)
 def test_frozen_embeddings_are_the_vectors_of_tokens_and_no_layer(name: str) -> None:
-    names = [READER + each for each, _ in model_of(name).named_parameters()] + ["head.output.weight"]
+    reader: Any = model_of(name)
+    parameters = dict(reader.named_parameters())
+    assert reader.token_vectors() is None or reader.token_vectors() is parameters[embedding_name(READER_CONFIGS[name])]
+    names = [READER + each for each in parameters] + ["head.output.weight"]
     frozen = {*names} - trained_names(TrainingConfig(freeze="embeddings"), names, 0)
     assert READER + embedding_name(READER_CONFIGS[name]) in frozen
     of_tokens = ("embedding", "positions", "segments", "forward_lm.", "backward_lm.")

@@ -461,3 +461,11 @@ def test_few_pairs_by_phrases_have_a_model_of_word_classes() -> None:
         assert recipe(chosen, model__kind="phrase_based").model.word_classes == number
     assert "model.word_classes" not in choose(5_000, model__kind="phrase_based", model__word_classes=0).values
     assert "model.word_classes" not in choose(5_000, model__kind="rule_based").values
+
+
+@pytest.mark.parametrize("task", ["tagging", "span"])
+def test_every_reader_of_words_gets_a_vocabulary_of_words_and_characters(task: str) -> None:
+    for kind in (kind for kind, model in MODELS.items() if task_type(task).fits(model)):
+        values = task_type(task).defaults(CorpusStats(5000, CHARACTERS), CPU, {"model.kind": kind}).values
+        chosen = values.get("tokenizer.kind") == "word", "model.characters" in values
+        assert chosen == (MODELS[kind].reads_words, "characters" in MODELS[kind].Config.model_fields)

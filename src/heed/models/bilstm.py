@@ -88,6 +88,7 @@ class BiLstm(ReaderModel):
     """Features of each position from the words on both sides."""
 
     Config: ClassVar[type[ModelConfig]] = BiLstmConfig
+    reads_words = True
     papers = "bidirectional LSTM tagging (Huang et al. 2015; Lample et al. 2016; Ma & Hovy 2016)"
     cell: ClassVar[type[Cell]] = LSTMCell
 

@@ -94,6 +94,7 @@ class Elmo(ReaderModel):
     """Features of each position from what language models compute there."""
 
     Config = ElmoConfig
+    vectors_name = "forward_lm.embedding"
     papers = "ELMo (Peters et al. 2018)"
 
     def __init__(self, config: ElmoConfig, vocabularies: Vocabularies) -> None:

@@ -100,6 +100,7 @@ class Encoder(ReaderModel):
     """Features of each position by bidirectional self-attention."""
 
     Config = EncoderConfig
+    vectors_name = "embedding.weight"
     papers = "the Transformer encoder (Vaswani et al. 2017; Devlin et al. 2019)"
 
     def __init__(self, config: EncoderConfig, vocabularies: Vocabularies) -> None:

@@ -75,9 +75,13 @@ class Model(nn.Module):
     """Whether it is conditioned on a source, as a translation model is."""
     source: ClassVar[Literal["tokens", "images", "documents"]] = "tokens"
     """What its source is made of, if it needs one: tokens, images, or documents as sentences of tokens."""
+    reads_words: ClassVar[bool] = False
+    """Whether it is a reader of whole words and their characters, with the settings of `heed.models.bilstm`."""
     reads: ClassVar[Literal["lines", "stream", "windows"]] = "lines"
     """How it reads a text by default: line by line, as one stream with a state that is carried along, or in
     independent windows."""
+    vectors_name: ClassVar[str] = "embedding"
+    """The name of the vectors of tokens among the weights of a reader."""
     papers: ClassVar[str] = ""
     """Citation: `the trellis network (Bai et al. 2019)`."""
 

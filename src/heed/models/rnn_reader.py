@@ -49,6 +49,7 @@ class RecurrentReader(ReaderToEnd):
     """Features of each position from those that were read before it, and a last state."""
 
     Config = RecurrentReaderConfig
+    vectors_name = "embedding.weight"
     papers = "the encoder of sequence to sequence learning (Sutskever et al. 2014)"
 
     def __init__(self, config: RecurrentReaderConfig, vocabularies: Vocabularies) -> None:

@@ -109,6 +109,8 @@ def first_columns(columns: Float[Tensor, "B S D"], number: Int[Tensor, " B"]) ->
 class _Convolution(ReaderModel):
     """What both encoders share: the vectors of words, and the columns of 4-grams."""
 
+    vectors_name = "embedding.weight"
+
     def __init__(self, config: Any, vocabularies: Vocabularies) -> None:
         super().__init__()
         self.config = config

@@ -74,13 +74,6 @@ def reader_weights(config: ModelConfig, weights: Weights, direction: str = "forw
     return {name.removeprefix(READER): each for name, each in weights.items() if name.startswith(READER)}
 
 
-EMBEDDINGS = {
-    **dict.fromkeys(("encoder", "rnn_reader", "sentence_convolution", "ngram_convolution"), "embedding.weight"),
-    "elmo": "forward_lm.embedding",
-}
-"""The vectors of tokens in readers, where they are not named `embedding`."""
-
-
 def embedding_weights(config: ModelConfig, weights: Weights) -> Tensor:
     """The token vectors [V, D] of the reader in a model, or of a model of word vectors without n-grams."""
     if are_word_vectors(config):
@@ -95,7 +88,7 @@ def are_word_vectors(config: ModelConfig) -> bool:
 
 def embedding_name(config: ModelConfig) -> str:
     """The name of the token vectors in a reader of this config."""
-    return EMBEDDINGS.get(config.kind, "embedding")
+    return MODELS[config.kind].vectors_name
 
 
 def require_reader(config: Any, needed: ModelConfig, where: str) -> None:

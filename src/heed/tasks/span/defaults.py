@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from heed.models import MODELS
 from heed.tasks.defaults import Choices, Chosen, CorpusStats, Machine, given_number, trained_model_choices, without
 
 QUESTIONS_READ, FEWEST_EPOCHS, MOST_EPOCHS = 60_000, 3, 15
 """Questions that a training reads, over all epochs; and the limits of the number of epochs."""
-WORD_READERS = ("attention_flow", "bilstm", "bigru")
-"""Kinds of models that read whole words with their characters."""
 MOST_WORDS = 30
 """Words of the longest answer that is chosen without being asked for."""
 
@@ -27,7 +26,7 @@ def choose_span_reader(stats: CorpusStats, machine: Machine, given: Mapping[str,
     per_epoch = max(1, round(stats.num_rows * 1.2 * (measured.get("text_words", 120.0) + 1) / batch))
     eval_every = max(20, min(1000, per_epoch))
     epochs = round(min(MOST_EPOCHS, max(FEWEST_EPOCHS, QUESTIONS_READ / max(stats.num_rows, 1))))
-    of_words = kind in WORD_READERS
+    of_words = kind in MODELS and MODELS[kind].reads_words
     vocab_size = (50_000, "all words; rarer ones are read by their characters") if of_words else (8000, "subwords")
     longest = round(min(MOST_WORDS, max(1, measured.get("answer_words", 20.0))))
     chosen: Chosen = {

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from heed.models import MODELS
 from heed.tasks.defaults import Choices, Chosen, CorpusStats, Machine, given_number, trained_model_choices, without
 
 WORDS_READ, FEWEST_EPOCHS, MOST_EPOCHS = 2.5e6, 3, 25
 """Words that a training reads, over all epochs; and the limits of the number of epochs."""
-WORD_READERS = ("bilstm", "bigru")
-"""Kinds of models that read whole words with their characters."""
 
 
 def choose_tagger(stats: CorpusStats, machine: Machine, given: Mapping[str, Any]) -> Choices:
@@ -22,7 +21,7 @@ def choose_tagger(stats: CorpusStats, machine: Machine, given: Mapping[str, Any]
     per_epoch = max(1, round(stats.num_rows * (words + 1) / batch))
     eval_every = max(20, min(1000, per_epoch))
     epochs = round(min(MOST_EPOCHS, max(FEWEST_EPOCHS, WORDS_READ / max(stats.num_rows * words, 1))))
-    of_words = kind in WORD_READERS
+    of_words = kind in MODELS and MODELS[kind].reads_words
     vocab_size = (100_000, "all words; rarer ones are read by their characters") if of_words else (8000, "subwords")
     chosen: Chosen = {
         **trained_model_choices(stats, machine, given, vocab_size, eval_every),
