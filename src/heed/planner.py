@@ -30,7 +30,6 @@ from heed.recipe import Recipe, build_recipe, require_known_format, require_trai
 from heed.run import Run
 from heed.tasks import TASKS, task_type
 from heed.tasks.defaults import SCHEDULE, TABLES, WARM_UP, Choices, CorpusStats, Machine, characters_per_token
-from heed.tasks.generation import GenerationTask
 from heed.tasks.task import Task
 from heed.text.doctor.findings import Diagnosis
 from heed.text.tokenizers import load_tokenizers, require_trainable
@@ -406,7 +405,7 @@ def advise_threads(plan: Plan) -> str:
     trial = _trial(plan)
     assert trial is not None, "there is an estimate"
     model, task, batch, _ = trial
-    can_join = isinstance(task, GenerationTask) and not plan.recipe.data.holds_out
+    can_join = task.can_combine and not plan.recipe.data.holds_out
     speeds = speeds_with_fewer_threads(plan.recipe.training, model, task, batch)
     is_timed = plan.recipe.training.max_minutes > 0
     return thread_advice(torch.get_num_threads(), speeds, can_join, is_timed)

@@ -19,6 +19,7 @@ from heed.data.validation import VALID, read_valid
 from heed.decoding.options import SearchOptions
 from heed.decoding.scoring import score_rows
 from heed.metrics import score_outputs
+from heed.models import MODELS
 from heed.run import Run
 from heed.text.vocabulary import EOS_ID, PAD_ID
 
@@ -213,7 +214,7 @@ def _encoded(run: Run, row: Sequence[str]) -> tuple[list[int], list[int]]:
 def _log_probs(run: Run, source: Sequence[int], target: Sequence[int]) -> Sequence[float]:
     """As `Program.log_probs`, by the run. Of a masked language model, of each token of a text without masks."""
     model: Any = run.model
-    if hasattr(model, "advance"):
+    if MODELS[run.recipe.model.kind].generates:
         return score_rows(model, [target], run.device, [source] if source else None)[0].log_probs
     with torch.inference_mode():
         features = model.read(source_from_ids([target], EOS_ID, PAD_ID))

@@ -80,6 +80,8 @@ class Model(nn.Module):
     reads: ClassVar[Literal["lines", "stream", "windows"]] = "lines"
     """How it reads a text by default: line by line, as one stream with a state that is carried along, or in
     independent windows."""
+    compares_losses: ClassVar[bool] = False
+    """Whether the loss of its head compares with the moving average of -log p, as that of `CaptionHead`."""
     vectors_name: ClassVar[str] = "embedding"
     """The name of the vectors of tokens among the weights of a reader."""
     papers: ClassVar[str] = ""

@@ -90,6 +90,7 @@ class ShowAttendTell(GenerativeModel):
     Config = ShowAttendTellConfig
     needs_source = True
     source = "images"
+    compares_losses = True
     papers = "captioning with attention (Xu et al. 2015)"
 
     def __init__(self, config: ShowAttendTellConfig, vocabularies: Vocabularies) -> None:

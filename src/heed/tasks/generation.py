@@ -35,6 +35,7 @@ class GenerationTask(Task):
     """A task that learns to predict each token of the side `tgt`, from a source or without one."""
 
     tie_breaker = "perplexity"
+    can_combine = True
 
     def row_loader(
         self, tokens_per_batch: int, seed: int, rank: int, world_size: int, workers: int,

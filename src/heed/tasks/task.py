@@ -121,6 +121,8 @@ class Task(ABC):
     readers of words that have other features of unknown words."""
     can_read_own: ClassVar[bool] = False
     """Whether its models can read their own predictions in training (scheduled sampling, minimum risk training)."""
+    can_combine: ClassVar[bool] = False
+    """Whether its runs can be combined in an ensemble."""
     model_files: ClassVar[tuple[str, ...]] = ()
     """Files of a run folder that its predictor reads besides recipe, tokenizers and weights; not every run has all."""
     chosen_anew: ClassVar[tuple[str, ...]] = ()

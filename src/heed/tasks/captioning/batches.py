@@ -21,7 +21,6 @@ from heed.data.batch import Batch, Ids, SourceBatch, collate
 from heed.data.image_store import ImageStore
 from heed.data.loader import BatchLoader
 from heed.data.store import TokenStore
-from heed.nn.caption_head import CaptionHead
 from heed.nn.contract import Autoregressive, Smoothing, State
 from heed.nn.dropout_keys import DropoutKeys
 from heed.nn.images import ImageSource
@@ -117,11 +116,10 @@ def features_of(model: Autoregressive, batch: CaptionBatch, dropout_keys: Dropou
 
 
 def caption_loss(
-    model: Autoregressive, batch: CaptionBatch, smoothing: Smoothing, dropout_keys: DropoutKeys | None,
+    model: Any, batch: CaptionBatch, smoothing: Smoothing, dropout_keys: DropoutKeys | None,
     moving_nll: float | None,
 ) -> Loss:  # fmt: skip
     """Cross-entropy of each word of the captions, with the terms of the model's attention, if it has any."""
     features, text = features_of(model, batch, dropout_keys), batch.text
-    if isinstance(model.head, CaptionHead):
-        return Loss(*model.head.loss(features, text.tgt_out, text.tgt_mask, smoothing, moving_nll))
-    return Loss(*model.head.loss(features, text.tgt_out, text.tgt_mask, smoothing))
+    average = (moving_nll,) if model.compares_losses else ()
+    return Loss(*model.head.loss(features, text.tgt_out, text.tgt_mask, smoothing, *average))

@@ -55,7 +55,7 @@ class CaptioningTask(Task):
 
     @classmethod
     def fits(cls, model: Any) -> bool:
-        return hasattr(model, "advance") and bool(model.needs_source) and model.source == "images"
+        return bool(model.generates and model.needs_source) and model.source == "images"
 
     @classmethod
     def check(cls, recipe: Any, is_new: bool) -> None:

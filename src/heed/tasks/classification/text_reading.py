@@ -30,5 +30,5 @@ def read(predictor: Any, texts: tuple[str, ...]) -> Reading:
     trace = Trace()
     with torch.no_grad():
         outputs_of(predictor.run.model, predictor.encoding.source([ids]).to(predictor.run.device), trace=trace)
-    words, places = text_words(tokenizer, ids, bool(getattr(predictor.run.model.reader, "num_added", 0)))
+    words, places = text_words(tokenizer, ids, bool(predictor.run.model.reader.num_added))
     return Reading(words, places, trace, tuple(answers), explanation)

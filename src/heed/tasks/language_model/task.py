@@ -62,7 +62,7 @@ class LanguageModelTask(GenerationTask):
 
     @classmethod
     def fits(cls, model: Any) -> bool:
-        return hasattr(model, "advance") and not model.needs_source
+        return bool(model.generates and not model.needs_source)
 
     @classmethod
     def check(cls, recipe: Any, is_new: bool) -> None:

@@ -43,7 +43,7 @@ def read(model: Any, tokenizer: Tokenizer, ids: Sequence[int], mask_id: int, dev
     """A text as a masked language model reads it."""
     trace = Trace()
     model.read(source_from_ids([ids], EOS_ID, PAD_ID).to(device), trace=trace)
-    added = int(getattr(model.reader, "num_added", 0))
+    added = int(model.reader.num_added)
     words, places = text_words(tokenizer, ids, bool(added))
     within = {index: slice(place.start - added, place.stop - added) for index, place in enumerate(places)}
     chosen = [index for index, word in enumerate(words) if word.kind in ("word", "tag")]

@@ -83,7 +83,7 @@ class Answerer:
             return None
         [(_, row)], trace = windows, Trace()
         self.model.read(word_source({name: [row[name]] for name in COLUMNS}).to(self.device), trace=trace)
-        return trace, row, int(getattr(self.model.reader, "num_added", 0))
+        return trace, row, int(self.model.reader.num_added)
 
     @torch.no_grad()
     def _read(self, rows: Sequence[Row]) -> Iterator[tuple[NDArray[np.float64], np.float64]]:

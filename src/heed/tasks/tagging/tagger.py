@@ -116,7 +116,7 @@ class Tagger:
         source = self.encoder.source([sentence]).to(self.device)
         with torch.no_grad():
             self.model.read(source, trace=trace)
-        added = int(getattr(self.model.reader, "num_added", 0))
+        added = int(self.model.reader.num_added)
         return trace, [start + added for start in source.starts[0].tolist()], source.ids.shape[1] + added
 
     def _vectors(self, sentences: Sequence[Words]) -> list[NDArray[np.float32]]:

@@ -63,7 +63,7 @@ class TranslationTask(GenerationTask):
 
     @classmethod
     def fits(cls, model: Any) -> bool:
-        writes = hasattr(model, "advance") or model.derives
+        writes = model.generates or model.derives
         return writes and bool(model.needs_source) and model.source == "tokens"
 
     @classmethod
