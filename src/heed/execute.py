@@ -40,6 +40,7 @@ from heed.training.checkpoints import (
     list_checkpoints,
     newest_checkpoint,
     require_room_for,
+    validations_since_best,
     warn_about_arithmetic,
 )
 from heed.training.metrics_log import LOG, MetricsLog, read_metrics, validation_event
@@ -381,7 +382,7 @@ def _warn_about_other_data(run: Run, quiet: bool) -> None:
 
 
 def _require_higher(run: Run, limits: Mapping[str, object]) -> None:
-    """Raise UsageError for a limit that the training has passed, which the recipe would then contain."""
+    """Raise UsageError for a limit that the training has passed, or if its patience would end it at once."""
     done = max((event for event in read_metrics(run.folder) if event["event"] == "validation"), default=None,
                key=lambda event: int(event["step"]))  # fmt: skip
     if done is None:
@@ -398,6 +399,13 @@ def _require_higher(run: Run, limits: Mapping[str, object]) -> None:
                 f"{run.folder} has been trained for {done['step']:,} updates and {minutes:.1f} minutes, into "
                 f"epoch {epochs + 1:,}, and limits count from the beginning: give a higher {flag}."
             )
+    waited = validations_since_best(run.folder / "checkpoints")
+    patience = limits.get("training.patience", run.recipe.training.patience)
+    if isinstance(patience, int) and 0 < patience <= waited:
+        raise UsageError(
+            f"{run.folder} has not had a better {run.recipe.training.stop_metric} in {waited:,} validations, and ends "
+            f"after {patience:,} (training.patience): give a higher --patience, or --patience 0 for no such limit."
+        )
 
 
 def _require_limits(run: Run, limits: Mapping[str, object]) -> None:

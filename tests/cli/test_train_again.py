@@ -162,6 +162,27 @@ def test_a_limit_that_is_passed_already_is_refused_and_the_recipe_stays(interrup
     assert (interrupted / "recipe.toml").read_text(encoding="utf-8") == recipe
 
 
+def test_new_limits_must_raise_a_patience_that_has_ended_the_training(interrupted: Path) -> None:
+    newest = list_checkpoints(interrupted / "checkpoints")[-1]
+    made_with = newest_checkpoint(interrupted / "checkpoints").made_with
+    state = newest / "state.json"
+    state.write_text(state.read_text().replace('"validations_since_best": 0', '"validations_since_best": 3'))
+    write_manifest(newest, FILES, made_with)
+    recipe = interrupted / "recipe.toml"
+    text = re.sub(r"(?m)^patience = \d+", "patience = 3", recipe.read_text(encoding="utf-8"))
+    recipe.write_text(text, encoding="utf-8")
+    for given in (["--max-steps", "3"], ["--patience", "2"]):
+        result = call("train", "--resume", interrupted, *given)
+        assert result.code == 2, result.err
+        assert "has not had a better bleu in 3 validations, and ends after" in result.err
+        assert "give a higher --patience, or --patience 0 for no such limit" in result.err
+    assert recipe.read_text(encoding="utf-8") == text
+    assert call("train", "--resume", interrupted, "--quiet").code == 0, "without new limits, it ends again"
+    for given in (["--patience", "4", "--max-steps", "2"], ["--patience", "0", "--max-steps", "3"]):
+        result = call("train", "--resume", interrupted, *given)
+        assert result.code == 0 and given[-1] + " updates" in result.err, result.err
+
+
 def test_resuming_reads_the_prepared_data_whatever_became_of_the_files(interrupted: Path) -> None:
     """Equal weights with the files gone, and a warning where the recipe names other files."""
     for suffix in ("aa", "bb"):

@@ -15,7 +15,7 @@ import os
 import re
 import shutil
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import asdict, dataclass, field
 from functools import reduce
 from pathlib import Path
@@ -235,6 +235,14 @@ def newest_checkpoint(folder: Path, strict: bool = False, shapes: Shapes | None 
                 raise DataError(f"{error} Without --strict, the previous one is used.") from error
             warn(f"{error} The previous one is used.")
     raise DataError(f"{folder} has no complete checkpoint to continue from. Start again with --overwrite.")
+
+
+def validations_since_best(folder: Path) -> int:
+    """Validations without a better score in the newest checkpoint whose state can be read; 0 if there is none."""
+    for path in reversed(list_checkpoints(folder)):
+        with suppress(DataError, OSError, ValidationError):
+            return _Progress.validate_json(read_own(path, STATE, MAX_BYTES), strict=True).validations_since_best
+    return 0
 
 
 def how_computed(device: torch.device, precision: str) -> dict[str, str]:
