@@ -217,6 +217,12 @@ def test_missing_languages_are_asked_for_with_those_of_all_units() -> None:
     )
 
 
+def test_equally_frequent_languages_are_listed_by_name() -> None:
+    text = memory(unit(sv="a", de="b", fi="c", en="d", nl="e", da="f"), unit(nl="g"))
+    listed = "nl (2), da (1), de (1), en (1), fi (1), sv (1)"
+    assert message(text, "", "", UsageError).startswith(f"m.tmx: its units are in {listed}. Give")
+
+
 def test_errors_replace_replaces_bytes_that_are_not_utf_8() -> None:
     data = memory(unit(en="a", de="Stra\xdfe")).encode("latin-1")
     assert pairs_of(data, errors="replace") == [("a", "Stra\ufffde")]

@@ -132,7 +132,9 @@ def read_tmx(files: CorpusFiles, errors: Errors, left_out: Counter[str]) -> Iter
 
 
 def _listed(languages: Counter[str]) -> str:
-    return ", ".join(f"{tag} ({count:,})" for tag, count in languages.most_common(10)) or "no language"
+    """The ten most frequent languages; of equally frequent ones, the first by name."""
+    ranked = sorted(languages.items(), key=lambda item: (-item[1], item[0]))
+    return ", ".join(f"{tag} ({count:,})" for tag, count in ranked[:10]) or "no language"
 
 
 def tag_of(language: str) -> str:
