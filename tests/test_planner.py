@@ -17,6 +17,7 @@ from heed.core.errors import MissingInputError, UsageError
 from heed.execute import prepare_run
 from heed.planner import Plan, Planner, TrainOptions, estimate_training
 from heed.run import Run
+from heed.tasks.defaults import CPU_MINUTES
 from heed.tasks.translation import task as translation
 from heed.training.cost_estimate import CostEstimate
 
@@ -192,10 +193,11 @@ def test_a_language_that_is_not_given_is_inferred_from_its_script(tmp_path: Path
     rows = [f"the dog has {number} bones\t犬は骨を{number}本持っている" for number in range(100)]
     path = tmp_path / "pairs.tsv"
     path.write_text("".join(row + "\n" for row in rows), encoding="utf-8")
-    plan = plan_for(tmp_path, {"task": "translation", "data.pairs": str(path)})
+    keys = {"task": "translation", "data.pairs": str(path), "training.max_minutes": 0.0}
+    plan = plan_for(tmp_path, keys)
     assert (plan.recipe.data.src_lang, plan.recipe.data.tgt_lang) == ("", "ja")
     assert plan.reasons["data.tgt_lang"] == "by the name of its column, or its script"
-    named = plan_for(tmp_path, {"task": "translation", "data.pairs": str(path), "data.tgt_lang": "jpn"})
+    named = plan_for(tmp_path, {**keys, "data.tgt_lang": "jpn"})
     assert named.recipe.data.tgt_lang == "jpn"
 
 
@@ -287,12 +289,18 @@ def test_the_schedule_of_a_translator_fits_the_time_limit(
     assert tables == sorted(tables, key=["data", "tokenizer", "model", "training", "decoding"].index)
 
 
-def test_without_a_limit_of_the_user_the_schedule_is_the_default(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_heeds_own_limit_of_time_counts_as_one_that_is_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    estimate = CostEstimate(1, 1, 1, 1, 60 * CPU_MINUTES / 1000, {"at most 45 minutes": 60.0 * CPU_MINUTES})
+    monkeypatch.setattr(planner, "estimate_training", lambda plan: estimate)
+    plan = plan_for(tmp_path, pair_keys(tmp_path))
+    assert (plan.recipe.training.max_minutes, schedule(plan)) == (CPU_MINUTES, ("muon", 6.5e-3, 100))
+    assert not plan.warning
+
+
+def test_without_a_limit_of_time_the_schedule_is_the_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(planner, "estimate_training", lambda plan: pytest.fail("not needed"))
-    assert schedule(plan_for(tmp_path, pair_keys(tmp_path))) == ADAM
     assert schedule(plan_for(tmp_path, pair_keys(tmp_path, training__max_minutes=0.0))) == ADAM
+    assert schedule(plan_for(tmp_path, pair_keys(tmp_path, training__max_epochs=5))) == ADAM, "as it was given"
     given = {"training__optimizer": "adam", "training__lr": 0.1, "training__warmup_steps": 7}
     plan = plan_for(tmp_path, pair_keys(tmp_path, training__max_minutes=1.0, **given))
     assert schedule(plan) == ("adam", 0.1, 7)

@@ -172,27 +172,32 @@ class Planner:
             warn(f"{listed} {verb} no effect: {recipe.model.kind} is estimated from counts.", self.quiet)
 
     def _with_fitting_schedule(self, plan: Plan) -> Plan:
-        """Choose the schedule for the updates that the user's limits allow, around the keys that were given."""
-        is_timed = bool(self.overrides.get("training.max_minutes"))
+        """Choose the schedule for the updates that the limits allow, around the keys that were given.
+
+        Heed's own limit of time counts if there is no other.
+        """
+        training = plan.recipe.training
+        is_only_limit = not (training.max_epochs or "training.max_steps" in self.overrides)
+        is_timed = training.max_minutes > 0 and ("training.max_minutes" in self.overrides or is_only_limit)
         is_usual = (
             not self.is_fine_tuning and "training.schedule" not in self.overrides and plan.machine.num_processes == 1
         )
         free = {key for key in SCHEDULE if key not in self.overrides}
         if not (is_timed and is_usual):
             free &= {WARM_UP} & plan.reasons.keys()
-        if not free or plan.recipe.training.schedule == "noam":  # whose peak rate depends on its warm-up
+        if not free or training.schedule == "noam":  # whose peak rate depends on its warm-up
             return plan
         estimate = estimate_training(plan) if is_timed else None
         if estimate is not None:
             num_updates = estimate.num_updates
         elif "training.max_steps" in self.overrides:
-            num_updates = float(plan.recipe.training.max_steps)
+            num_updates = float(training.max_steps)
             free &= {WARM_UP}
         else:
             return plan
         chosen = task_type(plan.recipe.task).schedule_for(plan.recipe, num_updates, free)
         values = {key.removeprefix("training."): value for key, (value, _) in chosen.items()}
-        training = plan.recipe.training.model_copy(update=values)
+        training = training.model_copy(update=values)
         reasons = {**plan.reasons, **{key: reason for key, (_, reason) in chosen.items()}}
         reasons = {key: reasons[key] for key in sorted(reasons, key=lambda key: TABLES.index(key.split(".")[0]))}
         recipe = plan.recipe.model_copy(update={"training": training})
