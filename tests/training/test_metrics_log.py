@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from heed.core.errors import UsageError
+from heed.report.usability import kept_validation
 from heed.training import metrics_log
 from heed.training.metrics_log import MetricsLog, read_metrics, require_tensorboard
 
@@ -25,6 +26,30 @@ def test_events_are_read_in_order_and_the_latest_of_equal_ones_counts(tmp_path: 
         {"event": "train", "step": 10, "loss": 2.5},
         {"event": "validation", "step": 10, "bleu": 1.0, "samples": [{"src": "ä"}]},
     ]
+
+
+def test_events_of_a_killed_training_that_was_continued_from_an_earlier_update_are_left_out(tmp_path: Path) -> None:
+    with MetricsLog(tmp_path) as log:
+        log.write("validation", 10, {"best": True})
+        log.write("train", 40, {})
+        log.write("validation", 40, {"best": True})
+    with MetricsLog(tmp_path) as log:  # continued from update 10
+        log.write("validation", 14, {"best": True})
+        log.write("end", 14, {})
+    found = [(event["event"], event["step"]) for event in read_metrics(tmp_path)]
+    assert found == [("validation", 10), ("validation", 14), ("end", 14)]
+
+
+def test_the_validation_of_the_weights_that_a_run_has_is_read_although_its_training_was_killed(tmp_path: Path) -> None:
+    with MetricsLog(tmp_path) as log:
+        log.write("validation", 10, {"best": True})
+        log.write("validation", 40, {"best": True, "bleu": 9.0})
+    with MetricsLog(tmp_path) as log:  # no better weights have replaced those of update 40
+        log.write("validation", 14, {"best": False})
+        log.write("end", 14, {})
+    events = read_metrics(tmp_path)
+    assert [event["step"] for event in events] == [10, 40, 14, 14]
+    assert kept_validation(events) == {"event": "validation", "step": 40, "best": True, "bleu": 9.0}
 
 
 def test_a_line_that_a_crash_cut_off_does_not_affect_its_neighbours(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import json
 import math
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -126,14 +127,30 @@ def _summary_writer(folder: Path) -> Any:
 
 
 def read_metrics(folder: Path) -> list[dict[str, Any]]:
-    """Read the events in the order of their steps: the latest of equal ones, without lines that a crash cut off."""
+    """Read the events in the order in which they happened, the latest of equal ones, without lines cut off by a crash.
+
+    A step below earlier ones means that a killed training was continued from an older checkpoint: what happened after
+    this step before is left out, except for the validation of the weights that the run still has.
+    """
+    found = _events(folder)
+    best = (event for event in reversed(found) if event["event"] == "validation" and event.get("best"))
+    kept, lowest = next(best, None), math.inf
+    events: list[dict[str, Any]] = []
+    for event in reversed(found):
+        if int(event["step"]) <= lowest or event is kept:
+            events.append(event)
+        lowest = min(lowest, int(event["step"]))
+    return [*{(str(event["event"]), int(event["step"])): event for event in reversed(events)}.values()]
+
+
+def _events(folder: Path) -> list[dict[str, Any]]:
+    """The lines of the log that are events."""
+    events: list[dict[str, Any]] = []
     if not os.path.lexists(folder / LOG):
-        return []
-    events: dict[tuple[str, int], dict[str, Any]] = {}
+        return events
     for line in read_own(folder, LOG, LARGE).decode(errors="replace").split("\n"):
-        try:
+        with suppress(ValueError, KeyError, TypeError, OverflowError):
             event = parse_json(line)
-            events[str(event["event"]), int(event["step"])] = event
-        except (ValueError, KeyError, TypeError, OverflowError):
-            continue
-    return [events[key] for key in sorted(events, key=lambda key: key[1])]
+            str(event["event"]), int(event["step"])
+            events.append(event)
+    return events
