@@ -108,6 +108,21 @@ def test_a_message_preserves_ids() -> None:
     }  # fmt: skip
 
 
+def test_a_source_that_dropout_would_make_too_long_for_the_model_keeps_its_pieces(
+    store: TokenStore, dropout: SubwordDropout
+) -> None:
+    rows = [(side, store.row(side, row), row) for side in ("src", "tgt") for row in range(NUM_ROWS)]
+    free = [dropout(side, ids, 0, row) for side, ids, row in rows]
+    limited = SubwordDropout(dropout.tokenizers, dropout.p, dropout.seed, longest_source=8)
+    too_long = [side == "src" and len(pieces) > 8 for pieces, (side, _, _) in zip(free, rows, strict=True)]
+    assert 0 < sum(too_long) < NUM_ROWS and any(len(pieces) > 8 for pieces in free[NUM_ROWS:])
+    for again in (limited, SubwordDropout.from_json(limited.to_json())):
+        found = [again(side, ids, 0, row) for side, ids, row in rows]
+        assert found == [
+            ids.tolist() if kept else pieces for kept, pieces, (_, ids, _) in zip(too_long, free, rows, strict=True)
+        ]
+
+
 def test_subword_dropout_is_restored_from_its_json(store: TokenStore, dropout: SubwordDropout) -> None:
     again = SubwordDropout.from_json(dropout.to_json())
     assert again.tokenizers["src"] is again.tokenizers["tgt"]

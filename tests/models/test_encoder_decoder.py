@@ -177,6 +177,9 @@ def test_the_positions_of_the_encoder_are_those_of_the_translator() -> None:
     keys |= {"model.encoder.max_len": 16, "data.src": "a", "data.tgt": "b"}
     with pytest.raises(UsageError, match=r"data.max_tokens = 256 and the end of a source need 257 positions"):
         build_recipe(Document(), keys)
+    assert build_recipe(Document(), {**keys, "data.max_tokens": 15})
+    with pytest.raises(UsageError, match=r"= 15, a tag and the end of a source need 17 positions"):
+        build_recipe(Document(), {**keys, "data.max_tokens": 15, "data.tag": "2de"})
 
 
 @pytest.mark.parametrize(

@@ -139,6 +139,42 @@ def test_sentences_that_are_too_long_are_left_out_and_counted(tmp_path: Path) ->
     assert run.corpus["num_rows"] == len(store) == 300 - over_long - len(read_valid(run.folder))
 
 
+def with_positions(folder: Path, number: int, **changes: Any) -> Run:
+    """A prepared translator whose encoder has few positions."""
+    keys = tiny_keys(folder, model__kind="encoder_decoder", **changes)
+    del keys["model.encoder.hidden_size"]  # of a recurrent reader
+    encoder = {"kind": "encoder", "d_model": 16, "num_layers": 1, "num_heads": 2, "d_ff": 16, "max_len": number}
+    keys |= {f"model.encoder.{name}": value for name, value in encoder.items()}
+    options = TrainOptions(folder / "run", device="cpu", quiet=True)
+    return prepare_run(Planner(Document(), keys, options).plan(), options.out, quiet=True)
+
+
+def test_validation_sources_that_the_encoder_has_no_positions_for_are_left_out(tmp_path: Path) -> None:
+    """An encoder of 12 positions reads ten bytes, the tag and the end."""
+    src = write_lines(tmp_path / "valid.aa", ["x" * 10, "x" * 11, "y"])
+    tgt = write_lines(tmp_path / "valid.bb", ["ba", "be", "x" * 300])
+    files = {"data__valid_src": str(src), "data__valid_tgt": str(tgt)}
+    run = with_positions(tmp_path, 12, tokenizer__kind="byte", data__max_tokens=10, data__tag="2bb", **files)
+    assert read_valid(run.folder) == [("x" * 10, "ba"), ("y", "x" * 300)]
+
+
+def test_training_sources_that_the_encoder_has_no_positions_for_are_left_out(tmp_path: Path) -> None:
+    """As in a candidate of `heed improve`, which adds a tag to a recipe that left no room for it."""
+    src, tgt = write_lines(tmp_path / "src", ["x" * 10, "x" * 11]), write_lines(tmp_path / "tgt", ["ba", "be"])
+    data = TranslationData(src=str(src), tgt=str(tgt), valid_src=str(src), valid_tgt=str(tgt), max_tokens=11, tag="bt")
+    (tmp_path / "data").mkdir()
+    corpus = prepare_translation(data, TokenizerConfig(kind="byte"), 1, tmp_path, 2, max_positions=12)
+    assert (corpus.num_rows, corpus.num_valid) == (1, 1)
+    assert corpus.dropped == {"longer than 10 tokens (data.max_tokens)": 1}
+
+
+def test_sources_fit_the_positions_of_the_encoder_with_subword_dropout_too(tmp_path: Path) -> None:
+    run = with_positions(tmp_path, 9, tokenizer__dropout=0.5, data__max_tokens=7, data__tag="2bb")
+    loader = run.task().loader(10_000, seed=1)
+    [batch] = [batch for _, batch in zip(range(loader.num_batches(0)), loader.batches_from(), strict=False)]
+    assert batch[1].shape.src == 9
+
+
 @pytest.mark.parametrize("held_out", [True, False])
 def test_a_smaller_share_of_the_pairs_is_a_part_of_a_larger_one(tmp_path: Path, held_out: bool) -> None:
     valid = () if held_out else write_pairs(tmp_path, "valid", 20, seed=5)

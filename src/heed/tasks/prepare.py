@@ -277,12 +277,12 @@ def write_corpus(folder: Path, corpus: Corpus) -> None:
 def short_enough(valid: Sequence[Row], tokenizers: Sequence[Tokenizer], most: int, quiet: bool = True) -> list[Row]:
     """The validation rows with at most `most` tokens on each side; the number of others is reported.
 
-    Raises DataError if all rows are too long.
+    The sides are the first ones, as many as there are tokenizers. Raises DataError if all rows are too long.
     """
     sides = zip(*valid, strict=True)
     fits = [
         [len(ids) <= most for ids in tokenizer.encode(texts)]
-        for tokenizer, texts in zip(tokenizers, sides, strict=bool(valid))
+        for tokenizer, texts in zip(tokenizers, sides, strict=False)
     ]
     short = [row for row, *fit in zip(valid, *fits, strict=bool(valid)) if all(fit)]
     if valid and not short:

@@ -120,12 +120,16 @@ class TrainingPairs:
 def prepare_translation(
     data: TranslationData, tokenizer: TokenizerConfig, seed: int, folder: Path, num_pairs: int,
     reuse: Mapping[str, Tokenizer] | None = None, quiet: bool = True, num_in_parts: int = 0, characters: float = 0.0,
+    max_positions: int | None = None,
 ) -> prepare.Corpus:  # fmt: skip
     """Hold out validation pairs, train tokenizers (or `reuse` those of another run) and encode, into the run folder.
 
     `num_pairs`: number of pairs in the files of `data` itself; its further parts have `num_in_parts`. `characters`: the
-    mean number of the longer side of a pair.
+    mean number of the longer side of a pair. `max_positions`: of the model, which no source may exceed.
     """
+    most = None if max_positions is None else max_positions - bool(data.tags) - 1  # a tag and the end are read, too
+    if most is not None:  # in a new recipe, data.max_tokens is no higher
+        data = data.model_copy(update={"max_tokens": min(data.max_tokens, most)})
     pairs = TrainingPairs(data, seed, num_pairs, quiet)
     valid = prepare.limit_valid(pairs.held_out(), data.max_valid, data.filter.max_characters, quiet)
     require_valid(valid)
@@ -139,6 +143,8 @@ def prepare_translation(
         tokenizer, SIDES, text, num_pairs + num_in_parts, folder, data.tags, quiet
     )
     valid = prepare.short_enough(valid, [tokenizers["src"], tokenizers["tgt"]], _MAX_VALID_TOKENS, quiet)
+    if most is not None:
+        valid = prepare.short_enough(valid, [tokenizers["src"]], most, quiet)
     write_valid(folder, valid)
     seen = prepare.SeenRows(folder, WordCounts(bleu_tokenizer(data.tgt_lang or None, data.tokenised)))
     dropped = {part: Counter[str]() for part in pairs.parts}

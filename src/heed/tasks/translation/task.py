@@ -83,12 +83,14 @@ class TranslationTask(GenerationTask):
             )
         if is_new and (named := [number for number in texts if recipe.data.parts[number - 1].src_lang]):
             raise ValueError(f"data.parts, number {named[0]}, has no src, and so no language of it: leave out src_lang")
-        most, longest = recipe.model.max_positions, recipe.data.max_tokens
-        if is_new and most is not None and longest >= most:
-            keys = " and ".join(f"model.{key}" for key in recipe.model.keys_below(longest + 1))
+        most, longest, has_tag = recipe.model.max_positions, recipe.data.max_tokens, bool(recipe.data.tags)
+        needed = longest + 1 + has_tag
+        if is_new and most is not None and needed > most:
+            keys = " and ".join(f"model.{key}" for key in recipe.model.keys_below(needed))
+            added = ", a tag and the end of a source" if has_tag else " and the end of a source"
             raise ValueError(
-                f"data.max_tokens = {longest} and the end of a source need {longest + 1} positions, but the encoder "
-                f"has {most}: lower data.max_tokens or raise {keys}"
+                f"data.max_tokens = {longest}{added} need {needed} positions, but the encoder has {most}: lower "
+                f"data.max_tokens or raise {keys}"
             )
         if model.derives:
             require_derivable_recipe(recipe, is_new and model.needs_words)
@@ -148,8 +150,9 @@ class TranslationTask(GenerationTask):
         num_pairs, num_in_parts = diagnosis.num_pairs, diagnosis.num_in_parts
         characters = max(diagnosis.statistics.get(f"{side}_characters", 0.0) for side in cls.sides)
         return prepare_translation(
-            recipe.data, recipe.tokenizer, recipe.seed, folder, num_pairs, reuse, quiet, num_in_parts, characters
-        )
+            recipe.data, recipe.tokenizer, recipe.seed, folder, num_pairs, reuse, quiet, num_in_parts, characters,
+            recipe.model.max_positions,
+        )  # fmt: skip
 
     @classmethod
     def require_tokenizers(cls, tokenizers: Mapping[str, Tokenizer], data: TranslationData) -> None:
@@ -172,8 +175,9 @@ class TranslationTask(GenerationTask):
         self, tokens_per_batch: int, seed: int, rank: int = 0, world_size: int = 1, workers: int = 0
     ) -> BatchLoader[Batch]:
         """Batches of pairs. With subword dropout, they are encoded anew in each epoch."""
-        p = self.recipe.tokenizer.dropout
-        subword_dropout = SubwordDropout(self.tokenizers, p, self.recipe.seed) if p else None
+        p, most = self.recipe.tokenizer.dropout, self.recipe.model.max_positions
+        longest = None if most is None else most - 1  # for the end of a source
+        subword_dropout = SubwordDropout(self.tokenizers, p, self.recipe.seed, longest) if p else None
         return self.row_loader(tokens_per_batch, seed, rank, world_size, workers, subword_dropout)
 
     def loss(self, model: Any, batch: Batch, dropout_keys: DropoutKeys | None, carried: State | None = None) -> Loss:
