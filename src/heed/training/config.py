@@ -89,7 +89,8 @@ class TrainingConfig(Config):
     max_steps: int = Field(default=100_000, ge=1)
     """Stop after this number of updates."""
     max_epochs: int = Field(default=0, ge=0)
-    """Stop after this number of passes over the data (0: no limit)."""
+    """Stop after this number of passes over the data (0: no limit). The last update is completed with batches of the
+    next pass, so one that takes more batches (`accumulate`) than a pass has reads several."""
     max_minutes: float = Field(default=0.0, ge=0)
     """Stop after this number of minutes, validation included (0: no limit)."""
     stop_metric: str = "bleu"
