@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 import torch
 from command import Result, call
-from toy import TINY, flags, prepared, trainer_of, write_pairs
+from toy import TINY, flags, prepared, tiny_keys, trainer_of, write_lines, write_pairs
 
-from heed.core.errors import DataError
+from heed.cli.restart import new_limits
+from heed.core.errors import DataError, UsageError
 from heed.core.files import sole_writer
 from heed.training.checkpoints import FILES, list_checkpoints, newest_checkpoint
 from heed.training.manifest import write_manifest
@@ -41,6 +42,30 @@ def test_an_interrupted_run_is_reported_and_left_untouched(interrupted: Path) ->
         f"Continue with `heed train --resume {interrupted}`, or start again with --overwrite.\n"
     )
     assert {path: path.stat().st_mtime_ns for path in interrupted.rglob("*")} == before
+
+
+def test_a_training_is_started_again_with_the_same_data_alone(tmp_path: Path) -> None:
+    for name in ("more.aa", "more.bb"):
+        write_lines(tmp_path / name, ["ba"])
+    part = {"src": str(tmp_path / "more.aa"), "tgt": str(tmp_path / "more.bb"), "tag": "bt"}
+    changes = {"data__tag": "2bb", "data__src_lang": "aa", "data__share": 1, "data__filter__max_characters": 900}
+    run = prepared(tmp_path, data__parts=[part], **changes).folder
+    keys = tiny_keys(tmp_path, data__parts=[part], **changes)
+    assert new_limits(run, keys) == {}
+    moved = {"data.dir": "/new", "data.src": "/new/train.aa", "data.parts": [{**part, "src": "/new/more.aa"}]}
+    assert new_limits(run, {**keys, **moved}) == {}
+    for key, value, difference in (
+        ("data.tag", "3bb", "data.tag = '2bb', not '3bb'"),
+        ("data.max_tokens", 9, "data.max_tokens = 256, not 9"),
+        ("data.tokenised", True, "no data.tokenised, not True"),
+        ("data.valid_src", "valid.aa", "no data.valid_src, not 'valid.aa'"),
+        ("data.filter.max_characters", 800, "data.filter.max_characters = 900, not 800"),
+        ("data.parts", [{**part, "repeat": 2}], f"data.parts = {[part]}, not {[{**part, 'repeat': 2}]}"),
+        ("data.parts", [{**part, "src": "other.aa"}], f"data.parts = {[part]}, not {[{**part, 'src': 'other.aa'}]}"),
+    ):
+        with pytest.raises(UsageError) as refused:
+            new_limits(run, {**keys, key: value})
+        assert str(refused.value) == f"{run} was started with {difference}. Name another --out for another training."
 
 
 def test_a_run_interrupted_while_preparing_can_only_be_restarted(tmp_path: Path) -> None:

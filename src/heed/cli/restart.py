@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from heed.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from heed.tasks.data import DataConfig
 
 
 def new_limits(folder: Path, overrides: dict[str, object]) -> dict[str, object]:
@@ -16,7 +21,7 @@ def new_limits(folder: Path, overrides: dict[str, object]) -> dict[str, object]:
     from heed.planner import LIMITS
     from heed.run import Run
 
-    require_same_files(folder, overrides)
+    require_same_data(folder, overrides)
     run = Run(folder)
     own = flattened(run.recipe.model_dump(mode="json", exclude={"data"}))
     changed = {key: value for key, value in overrides.items() if key in own and own[key] != value}
@@ -27,18 +32,35 @@ def new_limits(folder: Path, overrides: dict[str, object]) -> dict[str, object]:
     return changed if has_effect else {}
 
 
-def require_same_files(folder: Path, overrides: dict[str, object]) -> None:
-    """Raise UsageError for data files with other names than those of a run that is started again."""
-    from heed.run import Run
+def require_same_data(folder: Path, overrides: Mapping[str, object]) -> None:
+    """Raise UsageError for other keys of the data than those of a run that is started again.
 
-    data = Run(folder).recipe.data
-    for key in data.path_keys:
-        own, given = getattr(data, key), overrides.get(f"data.{key}", "")
-        if given and Path(str(given)).name != Path(own).name:
-            before = f"data.{key} = {own!r}" if own else f"no data.{key}"
-            raise UsageError(
-                f"{folder} was started with {before}, not {given!r}. Name another --out for another training."
-            )
+    The folders of its files may be others, their names not.
+    """
+    from heed.core.config import read_toml
+    from heed.recipe import build_recipe
+    from heed.run import RECIPE, Run
+
+    changes = {key: value for key, value in overrides.items() if key.startswith("data.") and key != "data.dir"}
+    own, given = Run(folder).recipe.data, build_recipe(read_toml(folder / RECIPE), changes).data
+    names_before, names = _values(own.with_file_names()), _values(given.with_file_names())
+    before, now = _values(own), _values(given)
+    differences = [
+        f"{f'{key} = {before[key]!r}' if before.get(key) else f'no {key}'}, not {now.get(key)!r}"
+        for key in {**before, **now}
+        if names_before.get(key) != names.get(key)
+    ]
+    if differences:
+        values = ", ".join(differences)
+        raise UsageError(f"{folder} was started with {values}. Name another --out for another training.")
+
+
+def _values(data: DataConfig) -> dict[str, object]:
+    """The values of the keys of the data; in tables of a list only those that differ from their defaults."""
+    from heed.core.config import flattened
+
+    whole, changed = (data.model_dump(mode="json", exclude_defaults=is_brief) for is_brief in (False, True))
+    return flattened(whole, "data.") | flattened(changed, "data.")
 
 
 def has_scorer(folder: Path) -> bool:

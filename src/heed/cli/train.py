@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import getitem
@@ -30,7 +30,7 @@ from heed.cli.options import (
     parse_minutes,
     use_threads,
 )  # fmt: skip
-from heed.cli.restart import has_scorer, new_limits, require_same_files
+from heed.cli.restart import has_scorer, new_limits, require_same_data
 from heed.cli.seeds import new_runs, old_runs, train_seeds
 from heed.core.environment import distributed
 from heed.core.errors import UsageError
@@ -199,10 +199,11 @@ def train(
         return
     if run.strict:
         raise UsageError("--strict applies only to --resume RUN, whose checkpoints it checks.")
-    if recipe is None:
-        keys = {**data.inferred(), **keys}
-        if "task" not in keys:
-            raise UsageError("nothing to train: give --task translation --src F --tgt F, or the path of a recipe.")
+    inferred = data.inferred() if recipe is None else {}
+    guessed = inferred.keys() - keys.keys() - {"task"}
+    keys = {**inferred, **keys}
+    if recipe is None and "task" not in keys:
+        raise UsageError("nothing to train: give --task translation --src F --tgt F, or the path of a recipe.")
     if run.out is None and not run.dry_run:
         raise UsageError("--out is missing: name the run folder to create, such as --out runs/en-de.")
     if run.made_for is not None:
@@ -226,7 +227,7 @@ def train(
         new_vocabulary, run.init_parts, run.init_backward,
     )  # fmt: skip
     use_threads(threads)
-    run_training(recipe, keys, options, run.dry_run, run.restartable, advises=not threads)
+    run_training(recipe, keys, options, run.dry_run, run.restartable, advises=not threads, guessed=guessed)
 
 
 def _check_parts(run: RunFlags) -> None:
@@ -297,23 +298,25 @@ def _parts_of(recipe: Path | None) -> list[object]:
 
 def run_training(
     recipe: Path | None, overrides: dict[str, object], options: TrainOptions, dry_run: bool, restartable: bool = False,
-    advises: bool = False,
+    advises: bool = False, guessed: Collection[str] = (),
 ) -> None:  # fmt: skip
     """Plan and carry out a training on all ranks, and print how it ended.
 
     `restartable`: continue from a checkpoint of the run, or do nothing if it is complete. `advises`: on threads.
+    `guessed`: the keys that the user did not give, which may differ from those of a run that continues.
     """
     from heed.execute import can_continue, follow, is_complete, resume
     from heed.nn.device import choose_device
     from heed.training.ranks import joined
 
     outcome = None
+    by_user = {key: value for key, value in overrides.items() if key not in guessed}
     with joined(choose_device(options.device)) as ranks:
         if any(ranks.highest(restartable and not dry_run and can_continue(options.out))):
-            outcome = resume(options, ranks=ranks, limits=new_limits(options.out, overrides))
+            outcome = resume(options, ranks=ranks, limits=new_limits(options.out, by_user))
         elif restartable and not dry_run and is_complete(options.out):
-            require_same_files(options.out, overrides)
-            limits = new_limits(options.out, overrides) if has_scorer(options.out) else {}
+            require_same_data(options.out, by_user)
+            limits = new_limits(options.out, by_user) if has_scorer(options.out) else {}
             if limits:
                 outcome = resume(options, ranks=ranks, limits=limits)
             else:

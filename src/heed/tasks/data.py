@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from pydantic import Field
 
@@ -43,6 +43,10 @@ class DataConfig(Config):
     def paths(self) -> tuple[str, ...]:
         """The files that are named."""
         return tuple(path for key in self.path_keys if (path := getattr(self, key)))
+
+    def with_file_names(self) -> Self:
+        """The same settings with the names of files in place of their paths."""
+        return self.model_copy(update={key: Path(getattr(self, key)).name for key in self.path_keys})
 
     @property
     def holds_out(self) -> bool:

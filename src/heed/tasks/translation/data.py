@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -26,6 +26,9 @@ Column = Annotated[int, Field(ge=1)] | str
 
 class PartConfig(Config):
     """A further part of the training data. Paths are relative to `data.dir`."""
+
+    path_keys: ClassVar[tuple[str, ...]] = ("src", "tgt", "pairs")
+    """The keys that name files."""
 
     src: str = ""
     """Source side, one sentence per line."""
@@ -180,8 +183,13 @@ class TranslationData(DataConfig):
 
     @property
     def paths(self) -> tuple[str, ...]:
-        of_parts = (path for part in self.parts for path in (part.src, part.tgt, part.pairs) if path)
+        of_parts = (path for part in self.parts for key in part.path_keys if (path := getattr(part, key)))
         return (*super().paths, *of_parts)
+
+    def with_file_names(self) -> Self:
+        names = [{key: Path(getattr(part, key)).name for key in part.path_keys} for part in self.parts]
+        parts = tuple(part.model_copy(update=of_part) for part, of_part in zip(self.parts, names, strict=True))
+        return super().with_file_names().model_copy(update={"parts": parts})
 
     def reads_from(self, folder: Path) -> bool:
         """Whether a file of the data is in this folder."""
