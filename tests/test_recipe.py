@@ -177,3 +177,20 @@ def test_a_key_of_another_task_is_refused_with_its_line() -> None:
     document = parse_toml(b'task = "translation"\n[data]\ntext = "a.txt"\n', "recipe.toml")
     with pytest.raises(UsageError, match=r"^recipe\.toml:3: data\.text is not read for task 'translation': leave it"):
         build_recipe(document)
+
+
+@pytest.mark.parametrize(
+    ("training", "flags"),
+    [
+        (b'schedule = "noam"', {}),
+        (b"lr = 3e-3", {"training.schedule": "noam"}),  # the rate of another schedule
+        (b"", {"training.schedule": "noam"}),
+    ],
+)
+def test_a_recipe_with_the_noam_schedule_has_to_set_its_factor(training: bytes, flags: dict[str, object]) -> None:
+    document = parse_toml(b'task = "translation"\n[training]\n' + training, "recipe.toml")
+    with pytest.raises(UsageError, match=r"recipe\.toml: .* training\.lr is a factor on the published rate: set it"):
+        build_recipe(document, flags)
+    assert build_recipe(document, {**flags, "training.lr": 1.0}).training.lr == 1
+    factor = parse_toml(b'task = "translation"\n[training]\nschedule = "noam"\nlr = 0.5', "recipe.toml")
+    assert build_recipe(factor, flags).training.lr == 0.5

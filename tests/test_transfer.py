@@ -20,8 +20,11 @@ from heed.models.transformer import TransformerConfig
 from heed.nn.contract import Vocabularies
 from heed.nn.weight_file import read_weights
 from heed.run import WEIGHTS, Run, load_weights
+from heed.tasks import task_type
+from heed.tasks.defaults import CorpusStats, Machine
 from heed.training.config import TrainingConfig
 from heed.training.layers import from_the_top, trained_names
+from heed.transfer import Transfer
 
 __all__ = ["trained"]
 
@@ -111,6 +114,14 @@ def test_without_freezing_the_encoder_is_fine_tuned(folder: Path, tmp_path: Path
     report = (tmp_path / "run" / "report.md").read_text()
     assert "**Origin**: initialised with the encoder of `masked`, with its vocabulary." in report
     assert " --init masked --init-parts encoder --out NEW" in report
+
+
+def test_a_transferred_encoder_with_the_noam_schedule_has_its_factor_and_no_peak_rate(folder: Path) -> None:
+    transfer, machine = Transfer(Run(folder / "masked"), "encoder"), Machine("cpu", 2, 8 << 30, "float32", 1.0)
+    for schedule, rate in (("noam", 1.0), ("cosine", 5e-4)):
+        given = {"training.schedule": schedule}
+        choices = transfer.choices(task_type("tagging"), CorpusStats(500, 60.0), machine, given)
+        assert choices.values["training.lr"] == rate
 
 
 def test_vectors_of_tokens_alone_can_be_taken(folder: Path, tmp_path: Path) -> None:

@@ -220,7 +220,25 @@ def build_recipe(document: Document, overrides: Mapping[str, object] = {}) -> Re
         raise UsageError("the recipe has no task.")
     schema = recipe_type(task)
     document, overrides = _without_other_tasks(task, document, overrides)
-    return build(schema, document, overrides)
+    recipe = build(schema, document, overrides)
+    if document.name:
+        _require_factor(document, overrides)
+    return recipe
+
+
+def _require_factor(document: Document, overrides: Mapping[str, object]) -> None:
+    """Raise UsageError for the Noam schedule with a learning rate that was not given as its factor.
+
+    The default rate, or that of a recipe with another schedule, would be a thousandth of what is meant.
+    """
+    table: Any = document.values.get("training", {})
+    if overrides.get("training.schedule", table.get("schedule")) != "noam" or "training.lr" in overrides:
+        return
+    if "lr" not in table or table.get("schedule") != "noam":
+        raise UsageError(
+            f'{document.name}: with training.schedule = "noam", training.lr is a factor on the published rate: set it, '
+            "to 1 for that rate."
+        )
 
 
 def _without_other_tasks(

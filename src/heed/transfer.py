@@ -63,7 +63,8 @@ class Transfer:
         inherited |= self._short_enough(task, choices, given)
         own = {key: value for key, value in choices.values.items() if not (kind and key.startswith("model."))}
         reasons = {key: choices.reasons[key] for key in own} | dict.fromkeys(inherited, "as in --init")
-        if kind and "training.lr" in own and given.get("training.freeze") != "reader":
+        has_peak = given.get("training.schedule") != "noam"
+        if kind and "training.lr" in own and has_peak and given.get("training.freeze") != "reader":
             own["training.lr"], reasons["training.lr"] = RATE, "lower, because the reader is trained already"
         return Choices(own | inherited, reasons)
 

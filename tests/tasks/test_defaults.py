@@ -326,6 +326,17 @@ def test_fine_tuning_with_the_noam_schedule_keeps_the_warm_up() -> None:
     assert (found.values["training.lr"], found.values["training.warmup_steps"]) == (0.25, 4000)
 
 
+@pytest.mark.parametrize("task", ["translation", "language-model", "masked-language-model", "tagging", "classification",
+                                  "span", "captioning", "word-vectors"])  # fmt: skip
+def test_the_noam_schedule_has_the_published_rate_unless_another_factor_is_given(task: str) -> None:
+    stats, noam = CorpusStats(29_000, 60.0), {**NEURAL, "training.schedule": "noam"}
+    choices = task_type(task).defaults(stats, CPU, noam)
+    assert choices.values["training.lr"] == 1
+    assert "factor" in choices.reasons["training.lr"]
+    assert "training.lr" not in task_type(task).defaults(stats, CPU, {**noam, "training.lr": 0.5}).values
+    assert task_type(task).defaults(stats, CPU, {**noam, "training.schedule": "cosine"}).values["training.lr"] < 0.1
+
+
 @pytest.mark.parametrize("kind", ["transformer", "rnn_attention"])
 def test_each_side_with_a_vocabulary_of_its_own_has_an_embedding_of_its_own(kind: str) -> None:
     for apart in (choose(5_000, tokenizer__joint=False, model__kind=kind), choose(29_000, model__kind=kind)):

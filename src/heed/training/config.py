@@ -36,7 +36,8 @@ class TrainingConfig(Config):
     """Adam, Adam with decoupled weight decay, plain stochastic gradient descent, or Muon for matrices between hidden
     layers and AdamW for the other weights."""
     lr: float = Field(default=1e-3, gt=0)
-    """Peak learning rate; with the Noam schedule, a factor on the published rate."""
+    """Peak learning rate; with the Noam schedule, a factor on the published rate (1: that rate). A recipe file must set
+    this factor."""
     beta1: float = Field(default=0.9, ge=0, lt=1)
     """Decay of the first moment in Adam."""
     beta2: float = Field(default=0.98, ge=0, lt=1)
