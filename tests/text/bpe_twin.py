@@ -1,7 +1,7 @@
 """Byte pair encoding, written for reading.
 
 Sennrich et al. (2016), "Neural Machine Translation of Rare Words with Subword Units", algorithm 1, as their program
-`subword-nmt` does it. Slow and plain: it is the oracle of the fast tokenizers.
+`subword-nmt` does it. Slow and plain: it is the oracle for how the fast tokenizers apply merges.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""Reference implementation of byte pair encoding: equal to subword-nmt and to heed's BPE."""
+"""Reference implementation of byte pair encoding: it learns and applies merges as subword-nmt does.
+
+heed's BPE is over bytes, with the space before a word as its first symbol, and the tokenizers library learns its
+merges, which differ. They are applied like those of the reference: the earliest first.
+"""
 
 from __future__ import annotations
 
