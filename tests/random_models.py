@@ -16,7 +16,7 @@ from heed.data.batch import collate, source_from_ids
 from heed.models import Model, ModelConfig, build_model
 from heed.models.attention_flow import AttentionFlowConfig
 from heed.models.bag import BagConfig
-from heed.models.bilstm import BiGruConfig, BiLstmConfig
+from heed.models.bilstm import BiGruConfig, BiLstmConfig, BiRnnConfig
 from heed.models.class_ngram import ClassNgramConfig
 from heed.models.cnn import CnnConfig
 from heed.models.decomposable_attention import DecomposableAttentionConfig
@@ -61,6 +61,7 @@ CAPTIONER = ShowAttendTellConfig(channels=(4, 6, 8), d_model=8, hidden_size=10, 
 SENTENCE_CONVOLUTION = SentenceConvolutionConfig(d_model=8, longest_kernel=4, dropout=0.3)
 RNN_READER = RecurrentReaderConfig(cell="gru_reset_before", d_model=7, hidden_size=12, dropout=0.3)
 BIGRU = BiGruConfig(d_model=12, hidden_size=6, dropout=0.3, unknown_dropout=0.0)
+BIRNN = BiRnnConfig(d_model=12, hidden_size=6, cell="gru_reset_before", dropout=0.3, unknown_dropout=0.0)
 DECODER = RecurrentDecoderConfig(hidden_size=12, attention_size=8)
 
 
@@ -73,6 +74,9 @@ def translator(
 
 CONFIGS: dict[str, ModelConfig] = {
     "encoder_decoder": translator(BIGRU, DECODER),
+    "encoder_decoder, Bahdanau": translator(
+        BIRNN, DECODER.model_copy(update={"cell": "gru_reset_before", "start": "right_to_left", "readout": "maxout"})
+    ),
     "encoder_decoder, thought": translator(
         RNN_READER.model_copy(update={"cell": "lstm", "num_layers": 2}),
         RecurrentDecoderConfig(
@@ -200,6 +204,8 @@ READER_CONFIGS: dict[str, ModelConfig] = {
     "elmo, one direction": ElmoConfig(forward=GPT, layers="last"),
     "bilstm": BiLstmConfig(d_model=12, hidden_size=10, num_layers=2, dropout=0.3),
     "bigru": BiGruConfig(d_model=12, hidden_size=10, dropout=0.3),
+    "birnn": BiRnnConfig(d_model=12, hidden_size=10, num_layers=2, dropout=0.3),
+    "birnn, reset before": BIRNN,
     "rnn_reader": RNN_READER,
     "sentence_convolution": SENTENCE_CONVOLUTION,
     "ngram_convolution": NgramConvolutionConfig(d_model=8, dropout=0.3),

@@ -35,7 +35,10 @@ WITHOUT_ATTENTION = (
 test."""
 CLOSE = {"rtol": 1e-4, "atol": 1e-5}
 LENGTHS = [3, 8, 1]
-RECURRENT = {"bilstm", "bigru", "rnn_reader", "rnn_reader, forward", "elmo", "elmo, one direction"}
+RECURRENT = {
+    "bilstm", "bigru", "birnn", "birnn, reset before", "rnn_reader", "rnn_reader, forward", "elmo",
+    "elmo, one direction",
+}  # fmt: skip
 """Readers without attention over the whole source."""
 
 

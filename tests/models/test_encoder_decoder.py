@@ -11,6 +11,7 @@ from random_models import (
     BIGRU,
     CONFIGS,
     DECODER,
+    ENCODER,
     READER_CONFIGS,
     RNN_READER,
     VOCABULARIES,
@@ -86,15 +87,15 @@ def test_thought_vectors_are_two_lstms_of_which_the_second_begins_with_the_last_
 @torch.no_grad()
 def test_with_the_same_choices_it_equals_the_recurrent_model_with_additive_attention() -> None:
     """A bidirectional GRU, a GRU that attends before each step, a tanh layer over state, context and word."""
-    config = translator(BIGRU.model_copy(update={"hidden_size": 10}), DECODER.model_copy(update={"hidden_size": 10}))
+    decoder_config = DECODER.model_copy(update={"hidden_size": 10, "start": "right_to_left"})
+    config = translator(BIGRU.model_copy(update={"hidden_size": 10}), decoder_config)
     torch.manual_seed(5)
     other = RecurrentAttention(CONFIGS["rnn_attention"], VOCABULARIES)  # type: ignore[arg-type]
     model: Any = EncoderDecoder(config, VOCABULARIES)
     model.encoder.embedding.data = other.src_embedding * SCALE
     model.encoder.layers[0].load_state_dict(other.encoder.state_dict())
     decoder = model.decoder
-    decoder.initial.weight.data = torch.cat((torch.zeros(10, 10), other.initial.weight), 1)  # from right to left alone
-    decoder.initial.bias.data = other.initial.bias
+    decoder.initial.load_state_dict(other.initial.state_dict())
     decoder.attention.load_state_dict(other.attention.state_dict())
     decoder.layers[0].load_state_dict(other.cell.state_dict())
     decoder.readout.load_state_dict(other.readout.state_dict())
@@ -157,6 +158,33 @@ def test_maxout_equals_the_equations_of_bahdanau() -> None:
                 i, f, g, o = gates.chunk(4)
                 c[layer] = torch.sigmoid(f) * c[layer] + torch.sigmoid(i) * torch.tanh(g)
                 x = h[layer] = torch.sigmoid(o) * torch.tanh(c[layer])
+
+
+@torch.no_grad()
+def test_the_encoder_and_the_first_state_equal_the_equations_of_bahdanau() -> None:
+    """→h_j and ←h_j by the GRU with reset before the product, h_j = [→h_j; ←h_j], s_0 = tanh(W_s ←h_1)."""
+    model: Any = made("encoder_decoder, Bahdanau")
+    encoder, decoder = model.encoder, model.decoder
+    state = model.start(random_source(LENGTHS))
+    for row in range(2):
+        alone = row_of(random_source(LENGTHS), row)
+        words = [encoder.embedding[word] for word in alone.ids[0]]
+        directions = []
+        for cell, order in ((encoder.layers[0].left_to_right, 1), (encoder.layers[0].right_to_left, -1)):
+            h, states = torch.zeros(cell.hidden_size), []
+            for x in words[::order]:
+                h = gru_reset_before(cell, x, h)
+                states.append(h)
+            directions.append(torch.stack(states[::order]))
+        torch.testing.assert_close(encoder.read(alone)[0], torch.cat(directions, 1), **CLOSE)
+        first = torch.tanh(decoder.initial.weight @ directions[1][0] + decoder.initial.bias)
+        torch.testing.assert_close(state.layers[0][0][row], first, **CLOSE)
+
+
+def test_a_start_from_right_to_left_needs_an_encoder_that_reads_so() -> None:
+    decoder = DECODER.model_copy(update={"start": "right_to_left"})
+    with pytest.raises(UsageError, match=r'"right_to_left" needs an encoder that reads in both directions'):
+        EncoderDecoder(translator(ENCODER, decoder), VOCABULARIES)
 
 
 @torch.no_grad()

@@ -8,7 +8,7 @@ from typing import Annotated, Any, cast
 from heed.core.config import ChosenBy
 from heed.models.attention_flow import AttentionFlow
 from heed.models.bag import Bag
-from heed.models.bilstm import BiGru, BiLstm
+from heed.models.bilstm import BiGru, BiLstm, BiRnn
 from heed.models.class_ngram import ClassNgram
 from heed.models.cnn import Cnn
 from heed.models.decomposable_attention import DecomposableAttention
@@ -60,6 +60,7 @@ MODELS.update({
     "elmo": Elmo,
     "bilstm": BiLstm,
     "bigru": BiGru,
+    "birnn": BiRnn,
     "attention_flow": AttentionFlow,
     "decomposable_attention": DecomposableAttention,
     "skip_gram": SkipGram,

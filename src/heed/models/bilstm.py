@@ -1,4 +1,5 @@
-"""Bidirectional recurrent readers of words: BiLSTM and BiGRU (Graves & Schmidhuber 2005; Huang et al. 2015).
+"""Bidirectional recurrent readers of words: BiLSTM and BiGRU (Graves & Schmidhuber 2005; Huang et al. 2015), and any
+other recurrent unit, such as the tanh network of Schuster & Paliwal (1997) and the GRU of Cho et al. (2014).
 
 The input of a word is its vector, and for sources of words optionally features of its characters (Lample et al. 2016;
 Ma & Hovy 2016), vectors of its prefixes and suffixes (Huang et al. 2015), of its letter case and of its mark (the
@@ -9,20 +10,21 @@ et al. 2015, "Deep unordered composition rivals syntactic methods"), so that no 
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import torch
 from jaxtyping import Bool, Float, Int
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
+from heed.core.config import KeyOf
 from heed.core.errors import UsageError
 from heed.models.model import ModelConfig, ReaderModel
 from heed.nn.affixes import AffixVectors
 from heed.nn.characters import CHARACTERS, vectors
 from heed.nn.contract import Trace, Vocabularies
 from heed.nn.dropout_keys import DropoutKeys, dropout
-from heed.nn.recurrent import Bidirectional, Cell, GRUCell, LSTMCell
+from heed.nn.recurrent import CELLS, Bidirectional, Cell, GRUCell, LSTMCell
 from heed.nn.word_source import NUM_CASES
 
 UNKNOWN_SITE = 1 << 10
@@ -32,7 +34,6 @@ UNKNOWN_SITE = 1 << 10
 class BiLstmConfig(ModelConfig):
     """Sizes of a bidirectional LSTM."""
 
-    cell: ClassVar[str] = "LSTM"
     kind: Literal["bilstm"] = "bilstm"
     """Kind of model: the key in `MODELS`."""
     d_model: int = Field(default=100, ge=1)
@@ -67,11 +68,16 @@ class BiLstmConfig(ModelConfig):
                              "give an even number")  # fmt: skip
         return self
 
+    @property
+    def network(self) -> str:
+        """The recurrent network in words."""
+        return "LSTM"
+
     def summary(self) -> str:
         inputs = {"none": "", "lstm": " and a character LSTM", "cnn": " and a character CNN"}[self.characters]
         layers = f"{self.num_layers} layer{'s' * (self.num_layers > 1)}"
         return (
-            f"a bidirectional {self.cell} of {layers} with {self.hidden_size} features in each direction, over "
+            f"a bidirectional {self.network} of {layers} with {self.hidden_size} features in each direction, over "
             f"word vectors of {self.d_model}{inputs}"
         )
 
@@ -79,9 +85,25 @@ class BiLstmConfig(ModelConfig):
 class BiGruConfig(BiLstmConfig):
     """Sizes of a bidirectional GRU."""
 
-    cell = "GRU"
     kind: Literal["bigru"] = "bigru"  # type: ignore[assignment]
     """Kind of model: the key in `MODELS`."""
+
+    @property
+    def network(self) -> str:
+        return "GRU"
+
+
+class BiRnnConfig(BiLstmConfig):
+    """Sizes of a bidirectional network of any recurrent unit."""
+
+    kind: Literal["birnn"] = "birnn"  # type: ignore[assignment]
+    """Kind of model: the key in `MODELS`."""
+    cell: Annotated[str, KeyOf(CELLS)] = "tanh"
+    """The recurrent unit (see heed.nn.recurrent)."""
+
+    @property
+    def network(self) -> str:
+        return f"recurrent network ({self.cell.replace('_', ' ')})"
 
 
 class BiLstm(ReaderModel):
@@ -90,7 +112,6 @@ class BiLstm(ReaderModel):
     Config: ClassVar[type[ModelConfig]] = BiLstmConfig
     reads_words = True
     papers = "bidirectional LSTM tagging (Huang et al. 2015; Lample et al. 2016; Ma & Hovy 2016)"
-    cell: ClassVar[type[Cell]] = LSTMCell
 
     def __init__(self, config: Any, vocabularies: Vocabularies) -> None:
         super().__init__()
@@ -110,8 +131,13 @@ class BiLstm(ReaderModel):
         self.cases = vectors(NUM_CASES, config.case_size) if config.case_size else None
         self.marks = vectors(vocabularies.num_marks + 1, config.mark_size) if config.mark_size else None
         size += config.case_size + config.mark_size
-        self.num_features = 2 * config.hidden_size
+        self.num_features, self.num_right_to_left = 2 * config.hidden_size, config.hidden_size
         self._add_layers(size)
+
+    @property
+    def cell(self) -> type[Cell]:
+        """The recurrent unit of its layers."""
+        return LSTMCell
 
     def _add_layers(self, num_inputs: int) -> None:
         """The layers above the input vectors of words."""
@@ -166,7 +192,21 @@ class BiGru(BiLstm):
 
     Config: ClassVar[type[ModelConfig]] = BiGruConfig
     papers = "bidirectional GRU tagging (Cho et al. 2014; Yang et al. 2016)"
-    cell = GRUCell
+
+    @property
+    def cell(self) -> type[Cell]:
+        return GRUCell
+
+
+class BiRnn(BiLstm):
+    """The same with the recurrent unit that the recipe names."""
+
+    Config: ClassVar[type[ModelConfig]] = BiRnnConfig
+    papers = "bidirectional recurrent networks (Schuster & Paliwal 1997)"
+
+    @property
+    def cell(self) -> type[Cell]:
+        return CELLS[self.config.cell]
 
 
 def _require_words(config: BiLstmConfig, vocabularies: Vocabularies) -> None:

@@ -89,8 +89,9 @@ class EncoderDecoder(GenerativeModel):
         self.encoder: ReaderModel = reader(config.encoder, vocabularies)
         _, decoder = DECODERS[config.decoder.kind]  # type: ignore[attr-defined]
         self.decoder = decoder(
-            config.decoder, config.d_model, config.dropout, self.encoder.num_features, self.encoder.last_sizes
-        )
+            config.decoder, config.d_model, config.dropout, self.encoder.num_features, self.encoder.num_right_to_left,
+            self.encoder.last_sizes,
+        )  # fmt: skip
         weight = embedding_weight(vocabularies.tgt_size, config.d_model)
         self.embedding = TokenEmbedding(weight, config.d_model, self.decoder.positions, config.dropout)
         size = self.decoder.num_features

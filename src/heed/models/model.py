@@ -109,6 +109,8 @@ class ReaderModel(Model):
     """Features of each position (D)."""
     num_added: int = 0
     """Positions that it reads before the first one of each row: traced attention has them, features do not."""
+    num_right_to_left: int = 0
+    """How many of the features of a position, the last ones, are the state of a network that reads right to left."""
     last_sizes: tuple[tuple[int, ...], ...] = ()
     """Sizes of the states of each layer after the whole source, in readers that have a last state."""
 

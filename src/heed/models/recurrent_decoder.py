@@ -3,7 +3,8 @@
 A stack of recurrent layers reads the previous words. The options are those of published systems:
 
     Sutskever et al. 2014: starts with the encoder's last states and sees nothing else of the source.
-    Bahdanau et al. 2015: attends before each step with the previous state, s_i = f(s_{i-1}, [e(y_{i-1}); c_i]), and
+    Bahdanau et al. 2015: starts with s_0 = tanh(W_s ←h_1), from the right-to-left state of the first position, attends
+        before each step with the previous state, s_i = f(s_{i-1}, [e(y_{i-1}); c_i]), and
         t_i = maxout(U s_{i-1} + V e(y_{i-1}) + C c_i) (section A.2.2).
     Luong et al. 2015: attends after the step with the new state, h̃_t = tanh(W [c_t; h_t]), which with input feeding is
         an input of the next step (equation 5 and section 3.3).
@@ -48,9 +49,10 @@ class RecurrentDecoderConfig(Config):
     """Size of the state of each layer."""
     num_layers: int = Field(default=1, ge=1, le=1000)
     """Number of layers."""
-    start: Literal["thought", "first", "mean", "zeros"] = "first"
-    """First state: the encoder's last states ("thought"), computed from its features at the first position ("first",
-    where a right-to-left encoder has read everything) or from their mean, or zeros."""
+    start: Literal["thought", "first", "right_to_left", "mean", "zeros"] = "first"
+    """First state: the encoder's last states ("thought"), computed from its features at the first position, where a
+    right-to-left network has read everything (all of them: "first"; those of that network: "right_to_left"), computed
+    from the mean of its features, or zeros."""
     feed_thought: bool = False
     """Read the thought vector at every step."""
     attention: Annotated[str, KeyOf(WITH_NONE)] = "additive"
@@ -128,11 +130,12 @@ class RecurrentDecoder(nn.Module):
 
     def __init__(
         self, config: RecurrentDecoderConfig, d_model: int, dropout: float, memory_size: int,
-        last_sizes: tuple[tuple[int, ...], ...],
+        num_right_to_left: int, last_sizes: tuple[tuple[int, ...], ...],
     ) -> None:  # fmt: skip
         """A decoder that reads vectors of words of `d_model` features.
 
-        Raises UsageError if it begins with the last states of an encoder that has none of its sizes (`last_sizes`), or
+        The encoder has `memory_size` features, the last `num_right_to_left` of which are the state of a right-to-left
+        network, and last states of `last_sizes`. Raises UsageError if it begins with what the encoder does not have, or
         reads a thought vector that neither the encoder nor its own first state provides.
         """
         super().__init__()
@@ -150,8 +153,15 @@ class RecurrentDecoder(nn.Module):
         kind = CELLS[config.cell]
         layer_inputs = [inputs] + [config.hidden_size] * (config.num_layers - 1)
         self.layers = nn.ModuleList(kind(size, config.hidden_size) for size in layer_inputs)
-        if config.start in ("first", "mean"):
-            self.initial = nn.Linear(memory_size, sum(map(sum, self._state_sizes)))
+        if config.start == "right_to_left" and not num_right_to_left:
+            raise UsageError(
+                'model.decoder.start = "right_to_left" needs an encoder that reads in both directions, such as one of '
+                'kind birnn, bigru or bilstm: choose one, or model.decoder.start = "first".'
+            )
+        self.num_right_to_left = num_right_to_left
+        if config.start in ("first", "right_to_left", "mean"):
+            num_read = num_right_to_left if config.start == "right_to_left" else memory_size
+            self.initial = nn.Linear(num_read, sum(map(sum, self._state_sizes)))
         elif config.start == "thought":
             self._require(last_sizes)
         elif self._sees_thought and not last_sizes:
@@ -210,6 +220,8 @@ class RecurrentDecoder(nn.Module):
         if self.config.start == "zeros":
             return zeros
         summary = encoded.features[:, 0]
+        if self.config.start == "right_to_left":
+            summary = summary[:, -self.num_right_to_left :]
         if self.config.start == "mean":
             real = encoded.mask[..., None]
             summary = encoded.features.masked_fill(~real, 0.0).sum(1) / real.sum(1)

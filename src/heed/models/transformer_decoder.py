@@ -72,9 +72,9 @@ class TransformerDecoder(nn.Module):
 
     def __init__(
         self, config: TransformerDecoderConfig, d_model: int, dropout: float, memory_size: int,
-        last_sizes: tuple[tuple[int, ...], ...],
+        num_right_to_left: int, last_sizes: tuple[tuple[int, ...], ...],
     ) -> None:  # fmt: skip
-        """A decoder of vectors of words of `d_model` features; the encoder's last states are not used."""
+        """A decoder of vectors of words of `d_model` features; the encoder's states are not used."""
         super().__init__()
         settings = config.blocks(d_model, dropout)
         self.num_features = d_model
