@@ -147,6 +147,9 @@ CONFIGS: dict[str, ModelConfig] = {
     "transformer, pre-norm": SMALL.model_copy(update={"norm": "pre", "activation": "gelu", "positions": "half_split"}),
     "transformer, concatenated": SMALL.model_copy(update={"positions": "concatenated", "tie": "none"}),
     "transformer, without positions": SMALL.model_copy(update={"positions": "none"}),
+    "transformer, without biases": SMALL.model_copy(
+        update={"attention": "multi_head_without_bias", "output_bias": False}
+    ),
     "transformer, SSRU": SMALL.model_copy(update={"decoder_mixing": "ssru", "norm": "pre"}),
     "transformer, average attention": SMALL.model_copy(update={"decoder_mixing": "average"}),
     "transformer, averages, without positions": SMALL.model_copy(
@@ -164,6 +167,7 @@ CONFIGS: dict[str, ModelConfig] = {
         change_penalty=1.0,
     ),
     "rnn, residual": RecurrentConfig(cell="ugrnn", d_model=10, hidden_size=10, num_layers=3, residual=True),
+    "rnn, without bias": RecurrentConfig(cell="sigmoid", d_model=12, hidden_size=10, output_bias=False),
     "rnn, adaptive": RecurrentConfig(cell="gru_reset_before", d_model=12, hidden_size=10, tie=False, cutoffs=(5, 8)),
     "feed_forward": FeedForwardConfig(order=4, d_model=8, hidden_size=10, direct=True, dropout=0.3),
     "trellisnet": TrellisNetConfig(

@@ -20,6 +20,9 @@ SIZES: dict[str, Any] = {"d_model": 16, "d_ff": 24, "num_heads": 2}
 MODELS: dict[str, Callable[[], Any]] = {
     "pre-norm": lambda: Transformer(TransformerConfig(norm="pre", **SIZES), Vocabularies(20, 20)),
     "post-norm": lambda: Transformer(TransformerConfig(norm="post", activation="gelu", **SIZES), Vocabularies(20, 20)),
+    "without biases": lambda: Transformer(
+        TransformerConfig(attention="multi_head_without_bias", **SIZES), Vocabularies(20, 20)
+    ),
     "gpt": lambda: Gpt(GptConfig(num_layers=2, max_len=8, **SIZES), Vocabularies(0, 20)),
 }
 

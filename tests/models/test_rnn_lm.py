@@ -56,6 +56,16 @@ def test_it_is_an_embedding_a_stack_of_lstms_and_a_softmax_with_the_same_weights
     torch.testing.assert_close(model.head.log_probs(run(model)), expected, rtol=1e-4, atol=1e-4)
 
 
+@torch.no_grad()
+def test_without_a_bias_the_softmax_is_over_the_products_with_the_embeddings_alone() -> None:
+    """P(w | h) = softmax_w e(w) · h, as in McAllester's notes."""
+    model = build(RecurrentConfig(d_model=8, hidden_size=8, num_layers=1, output_bias=False))
+    features = run(model)
+    expected = (features @ model.embedding.T).log_softmax(-1)
+    torch.testing.assert_close(model.head.log_probs(features), expected)
+    assert model.head.bias is None
+
+
 @pytest.mark.parametrize("cell", CELLS)
 @torch.no_grad()
 def test_residual_layers_add_their_input_to_their_output(cell: str) -> None:

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from heed.nn.attention import AdditiveAttention, MultiHeadAttention
+from heed.nn.attention import AdditiveAttention, MultiHeadAttention, MultiHeadAttentionWithoutBias
 from heed.nn.dropout_keys import DropoutKeys
 from heed.nn.scaled_dot_product import _MANY_KEYS, attend, attention_weights
 
@@ -18,7 +18,7 @@ D_MODEL, HEADS = 12, 3
 def pair_of_equals(bias: bool = True) -> tuple[MultiHeadAttention, nn.MultiheadAttention]:
     """Our layer, and PyTorch's with the same random weights."""
     torch.manual_seed(2)
-    ours = MultiHeadAttention(D_MODEL, HEADS, bias=bias)
+    ours = (MultiHeadAttention if bias else MultiHeadAttentionWithoutBias)(D_MODEL, HEADS)
     theirs = nn.MultiheadAttention(D_MODEL, HEADS, bias=bias, batch_first=True)
     for parameter in ours.parameters():
         nn.init.normal_(parameter, std=0.4)

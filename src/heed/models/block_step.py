@@ -16,7 +16,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from heed.nn.attention import Attention
-from heed.nn.attention.multi_head import FusedMultiHeadAttention, MultiHeadAttention
+from heed.nn.attention.multi_head import FusedMultiHeadAttention, MultiHeadAttention, MultiHeadAttentionWithoutBias
 from heed.nn.packing import function_of, joint_function_of
 from heed.nn.scaled_dot_product import attend, split_heads
 from heed.nn.states import AppendKV, KeysValues
@@ -76,7 +76,7 @@ class BlockStep:
 
 def can_step(attention: Attention | nn.Module) -> bool:
     """Whether a `BlockStep` knows this attention; those that depend on positions are not among them."""
-    return type(attention) in (MultiHeadAttention, FusedMultiHeadAttention)
+    return type(attention) in (MultiHeadAttention, MultiHeadAttentionWithoutBias, FusedMultiHeadAttention)
 
 
 def _normalisation(norm: nn.LayerNorm) -> Function:

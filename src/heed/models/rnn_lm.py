@@ -46,6 +46,8 @@ class RecurrentConfig(ModelConfig):
     """Add each layer's input to its output; hidden_size and d_model must be equal."""
     tie: bool = True
     """Share one weight between embedding and output."""
+    output_bias: bool = True
+    """Add a bias for each word in the output layer; an adaptive softmax has none."""
     cutoffs: tuple[int, ...] = ()
     """Adaptive softmax for large vocabularies: ends of the shortlist and of each cluster but the last; empty: none."""
     dropout: float = Field(default=0.2, ge=0, lt=1)
@@ -134,7 +136,7 @@ class Recurrent(LanguageModel):
             weight = (
                 self.embedding if config.tie else uniform_weight(vocab_size, size, config.layer_bound or size**-0.5)
             )
-            head = LinearHead(weight, vocabularies.pad_id)
+            head = LinearHead(weight, vocabularies.pad_id, config.output_bias)
         if self.penalised:
             return PenalisedHead(head, size, config.activation_penalty, config.change_penalty)
         return head

@@ -4,7 +4,8 @@ As in the paper: embeddings scaled by √D, sinusoidal positions, multi-head sca
 feed-forward, post-norm residual sublayers LayerNorm(x + Dropout(Sublayer(x))), causal decoder, tied embeddings. Options
 that differ from the paper: pre-norm, x + Dropout(Sublayer(LayerNorm(x))) with a final normalisation on each side (Xiong
 et al. 2020), dropout on attention weights, other activations, separate depths, and the position encodings of Marian and
-of McAllester.
+of McAllester. The attention "multi_head" adds a bias to each product, as most implementations do; the paper writes
+none, which is "multi_head_without_bias". The output layer has a bias, too, unless `output_bias` is false.
 """
 
 from __future__ import annotations
@@ -202,10 +203,11 @@ class DecoderBlock(nn.Module):
 
     def make_step(self) -> None:
         """Prepare `step`, if it knows the attentions of this block."""
-        if can_step(self.self_attention) and type(self.cross_attention) is MultiHeadAttention:
+        cross = self.cross_attention
+        if can_step(self.self_attention) and can_step(cross) and isinstance(cross, MultiHeadAttention):
             residuals = (self.self_residual, self.cross_residual, self.feed_forward_residual)
             self.step = BlockStep(
-                cast(Any, self.self_attention), cast(Any, self.cross_attention), self.feed_forward.function(),
+                cast(Any, self.self_attention), cross, self.feed_forward.function(),
                 [residual.norm for residual in residuals], self.self_residual.pre_norm,
             )  # fmt: skip
 

@@ -14,7 +14,13 @@ from __future__ import annotations
 
 from heed.nn.attention.attention import BEGINNING, Attention
 from heed.nn.attention.local import MonotonicLocalAttention, PredictiveLocalAttention, SamePositionAttention
-from heed.nn.attention.multi_head import FusedMultiHeadAttention, MultiHeadAttention, RotaryAttention, rotated
+from heed.nn.attention.multi_head import (
+    FusedMultiHeadAttention,
+    MultiHeadAttention,
+    MultiHeadAttentionWithoutBias,
+    RotaryAttention,
+    rotated,
+)
 from heed.nn.attention.projected import ProjectedAttention, ProjectedHeadsAttention
 from heed.nn.attention.scores import (
     AdditiveAttention,
@@ -29,12 +35,14 @@ from heed.nn.attention.scores import (
 __all__ = [
     "ATTENTION", "BEGINNING", "AdditiveAttention", "Attention", "BilinearAttention", "ConcatenatedAttention",
     "DotAttention", "FusedMultiHeadAttention", "MonotonicLocalAttention", "MultiHeadAttention",
-    "PredictiveLocalAttention", "ProjectedAttention", "ProjectedHeadsAttention", "RotaryAttention",
-    "SamePositionAttention", "ScaledDotAttention", "ScoredAttention", "TwoNetworksAttention", "rotated",
+    "MultiHeadAttentionWithoutBias", "PredictiveLocalAttention", "ProjectedAttention", "ProjectedHeadsAttention",
+    "RotaryAttention", "SamePositionAttention", "ScaledDotAttention", "ScoredAttention", "TwoNetworksAttention",
+    "rotated",
 ]  # fmt: skip
 
 ATTENTION: dict[str, type[Attention]] = {
     "multi_head": MultiHeadAttention,
+    "multi_head_without_bias": MultiHeadAttentionWithoutBias,
     "fused_multi_head": FusedMultiHeadAttention,
     "rotary": RotaryAttention,
     "additive": AdditiveAttention,

@@ -72,6 +72,7 @@ class _ScaledDotProduct(Attention):
 class MultiHeadAttention(_ScaledDotProduct):
     """Multi-head attention as in the Transformer, with one matrix for keys and values.
 
+    Every product has a bias, as in most implementations; the paper writes none.
     Weights are initialised as in PyTorch's `nn.Transformer`: post-norm models learn far better from its flatter
     attention (docs/results/translation.md).
     """
@@ -97,6 +98,13 @@ class MultiHeadAttention(_ScaledDotProduct):
         """x W_K and x W_V."""
         keys, values = self.key_value(memory).chunk(2, dim=-1)
         return split_heads(keys, self.num_heads), split_heads(values, self.num_heads)
+
+
+class MultiHeadAttentionWithoutBias(MultiHeadAttention):
+    """The same without biases, as the paper writes it: Q W_Q, K W_K, V W_V and W_O alone."""
+
+    def __init__(self, d_model: int, num_heads: int, dropout: float = 0.0) -> None:
+        super().__init__(d_model, num_heads, dropout, bias=False)
 
 
 class FusedMultiHeadAttention(_ScaledDotProduct):
