@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+import unicodedata
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
-from toy import pairs, prepared, tiny_keys, with_weights, without_shape_checks, write_lines, write_pairs
+import toy_questions
+import toy_tags
+from toy import (
+    pairs,
+    prepared,
+    tiny_keys,
+    unchecked_shapes,
+    with_weights,
+    without_shape_checks,
+    write_lines,
+    write_pairs,
+)
 
 from heed.core.config import Document
 from heed.data.validation import VALID, read_valid
@@ -14,7 +29,10 @@ from heed.evaluation.leakage import Leakage, check_leakage
 from heed.execute import prepare_run
 from heed.planner import Planner, TrainOptions
 from heed.run import Run
+from heed.tasks.classification import scoring
+from heed.tasks.classification.labels import Labels
 from heed.tasks.prepare import LINES_SEEN
+from heed.tasks.span import evaluation as span_evaluation
 
 __all__ = ["without_shape_checks"]
 
@@ -96,3 +114,46 @@ def test_a_fine_tuned_run_is_checked_against_the_data_of_both(run: Run, tmp_path
     tuned = prepare_run(Planner(Document(), keys, options).plan(), options.out, run, quiet=True)
     src, tgt = next(row for row in pairs() if row not in read_valid(run.folder))
     assert leakage(tuned, [(src, tgt)]).lines == (1,)
+
+
+def untrained(folder: Path, keys: dict[str, Any]) -> Run:
+    """A prepared run, which was not trained."""
+    options = TrainOptions(folder / "run", device="cpu", quiet=True)
+    with unchecked_shapes():
+        return prepare_run(Planner(Document(), keys, options).plan(), options.out, quiet=True)
+
+
+def test_questions_about_contexts_with_line_breaks_are_found(tmp_path: Path) -> None:
+    rows = [row | {"context": row["context"].replace(". ", ".\n")} for row in toy_questions.questions(number=80)]
+    table = toy_questions.write_questions(tmp_path / "table.jsonl", rows)
+    run = untrained(tmp_path, toy_questions.TINY | {"data.table": str(table), "data.hold_out": 10})
+    num_valid = len(read_valid(run.folder))
+    answerer = SimpleNamespace(run=run, extract=lambda questions: [[SimpleNamespace(text="")] for _ in questions])
+    found = span_evaluation.evaluate_table(answerer, table, "strict").leakage
+    assert found is not None and (len(found.lines), found.in_validation) == (80 - num_valid, num_valid)
+
+
+def test_sentences_whose_accents_are_characters_of_their_own_are_found(tmp_path: Path) -> None:
+    text = unicodedata.normalize("NFD", toy_tags.conll(toy_tags.rows(num_sentences=80)).replace("saw", "rêvé"))
+    (tmp_path / "x.conll").write_text(text, encoding="utf-8")
+    run = untrained(tmp_path, toy_tags.TINY | {"data.conll": str(tmp_path / "x.conll")})
+    num_valid = len(read_valid(run.folder))
+    found = Run(with_weights(run).folder).predictor.evaluate(tmp_path / "x.conll").leakage
+    assert (len(found.lines), found.in_validation) == (80 - num_valid, num_valid)
+
+
+def test_pairs_of_texts_are_found_though_spaces_are_collapsed(tmp_path: Path) -> None:
+    rows = [
+        {"a": f"the first  text {i}", "b": f"another\t{i % 7}", "label": "yes" if i % 3 else "no"} for i in range(80)
+    ]
+    table = tmp_path / "table.jsonl"
+    table.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    keys = {"task": "classification", "data.table": str(table), "data.text_column": ["a", "b"], "data.hold_out": 10}
+    run = untrained(tmp_path, keys | {"data.normaliser.collapse_spaces": True, "head.linear": False})
+    classifier = SimpleNamespace(
+        run=run, labels=Labels.read(run.files), num_texts=2,
+        predict_texts=lambda texts: [[SimpleNamespace(text="yes")] for _ in texts],
+    )  # fmt: skip
+    found = scoring.evaluate_table(classifier, table, "strict").leakage
+    num_valid = len(read_valid(run.folder))
+    assert found is not None and (len(found.lines), found.in_validation) == (80 - num_valid, num_valid)

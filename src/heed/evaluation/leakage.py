@@ -53,22 +53,25 @@ class Leakage:
 
 
 def check_leakage(
-    run: Run, rows: Sequence[Row], valid_rows: Sequence[Row] | None = None, kinds: Sequence[str] = tuple(_NAMES)
-) -> Leakage | None:
+    run: Run, rows: Sequence[Row], valid_rows: Sequence[Row] | None = None, kinds: Sequence[str] = tuple(_NAMES),
+    are_normalised: bool = False,
+) -> Leakage | None:  # fmt: skip
     """Look up test rows, (source, reference) or (line,), in the run's data; None if it has no fingerprints.
 
     `valid_rows`: the validation data in the same form; None: as it is in the run folder.
     `kinds`: what counts as repeated; references that are labels, which recur in any data, do not.
+    `are_normalised`: whether all these rows are normalised already, such as texts that were joined after that.
     """
     fingerprints = LineHashes.open(run.files, LINES_SEEN)
     if fingerprints is None:
         return None
-    normalise = run.recipe.data.normaliser.apply
-    rows = [tuple(normalise(side) for side in row) for row in rows]
-    compared = np.array([len(row) > 1 or len(row[0]) >= MIN_CHARACTERS for row in rows], dtype=bool)
-    in_training = {kind: which & compared for kind, which in fingerprints.found(rows).items() if kind in kinds}
     if valid_rows is None:
         valid_rows = [row[:2] for row in read_valid(run.folder)] if run.files.has(VALID) else []
+    if not are_normalised:
+        normalise = run.recipe.data.normaliser.apply
+        rows, valid_rows = ([tuple(map(normalise, row)) for row in each] for each in (rows, valid_rows))
+    compared = np.array([len(row) > 1 or len(row[0]) >= MIN_CHARACTERS for row in rows], dtype=bool)
+    in_training = {kind: which & compared for kind, which in fingerprints.found(rows).items() if kind in kinds}
     valid = LineHashes.of(valid_rows)
     in_valid = {kind: which for kind, which in valid.found(rows).items() if kind in kinds}
     return Leakage(

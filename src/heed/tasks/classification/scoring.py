@@ -99,8 +99,9 @@ def evaluate_table(predictor: Any, table: Path, errors: Errors) -> Evaluation:
     statistics = statistics_of(kind, answers, references)
     test = HeldOut((table.name,), [("\t".join(split(row)[0]), row[-1]) for row in rows])
     valid = read_valid(predictor.run.folder) if predictor.run.files.has(VALID) else []
-    texts, valid_texts = ([("\t".join(split(row)[0]),) for row in each] for each in (rows, valid))
-    leakage = check_leakage(predictor.run, texts, valid_texts)
+    normalise = predictor.run.recipe.data.normaliser.apply
+    texts, valid_texts = ([("\t".join(map(normalise, split(row)[0])),) for row in each] for each in (rows, valid))
+    leakage = check_leakage(predictor.run, texts, valid_texts, are_normalised=True)
     evaluation = Evaluation(
         system=str(predictor.run.folder),
         test=test,

@@ -71,8 +71,10 @@ def evaluate_table(predictor: Any, path: Path, errors: Errors) -> Evaluation:
     """The scores of a run on a table of questions."""
     questions = read_test(QuestionTable(path, errors))
     run = predictor.run
-    valid = [(seen_text(each),) for each in valid_questions(run)] if run.files.has(VALID) else []
-    leakage = check_leakage(run, [(seen_text(each),) for each in questions], valid)
+    valid = valid_questions(run) if run.files.has(VALID) else []
+    normaliser = run.recipe.data.normaliser
+    rows, valid_rows = ([(seen_text(each, normaliser),) for each in some] for some in (questions, valid))
+    leakage = check_leakage(run, rows, valid_rows, are_normalised=True)
     return with_clean_scores([evaluate_questions(predictor, questions, path.name, leakage=leakage)])[0]
 
 

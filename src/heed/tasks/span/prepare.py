@@ -18,6 +18,7 @@ from heed.tasks.span.batch import ALL_COLUMNS
 from heed.tasks.span.rows import require_divided, row_of, train_questions, valid_questions
 from heed.tasks.span.words import MARKS, MAX_QUESTION_WORDS, Cell, PairEncoder, Row, SpanWords, SplitQuestion
 from heed.tasks.words import WordEncoder, looked_up, normalised
+from heed.text.normalise import Normaliser
 from heed.text.readers import fingerprint_file
 from heed.text.readers.questions import Question
 from heed.text.tokenizers import Tokenizer
@@ -97,19 +98,20 @@ def encoded(
     questions: Iterable[Question], encoder: PairEncoder, head: Any, dropped: Counter[str], seen: prepare.SeenRows
 ) -> Iterator[tuple[list[int], ...]]:
     """The columns of each question, in each window of its context that has an answer, or shows that there is none."""
+    normaliser = encoder.words.data.normaliser
     for chunk in prepare.chunks(questions, 256):
         split = [SplitQuestion.of(question) for question in chunk]
         for each, rows in zip(split, encoder.windows(split), strict=True):
             of_question = list(_training_rows(each, rows, head, dropped))
             if of_question:
-                seen.add((seen_text(each.question),))
+                seen.add((seen_text(each.question, normaliser),))
             for row in of_question:
                 yield tuple(row[name] for name in ALL_COLUMNS)
 
 
-def seen_text(question: Question) -> str:
-    """A question with its context, as they are looked for in test sets."""
-    return f"{question.question}\t{question.context}"
+def seen_text(question: Question, normaliser: Normaliser) -> str:
+    """A question with its context, both normalised, as they are looked for in test sets."""
+    return f"{normaliser.apply(question.question)}\t{normaliser.apply(question.context)}"
 
 
 def _training_rows(

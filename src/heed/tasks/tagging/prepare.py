@@ -101,13 +101,14 @@ def _encoded(
 ) -> Iterator[tuple[list[int], ...]]:  # fmt: skip
     """The columns of each sentence, and its tags; sentences of too many pieces are dropped and counted."""
     ids, labels = encoder.labels.tag_ids, encoder.labels
+    normalise = encoder.data.normaliser.apply
     for chunk in prepare.chunks(sentences):
         columns = encoder.columns([Words(sentence.tokens, sentence.marks) for sentence in chunk])
         for sentence, *of_words in zip(chunk, *(columns[name] for name in COLUMNS), strict=True):
             if len(of_words[0]) > max_tokens:
                 dropped[f"longer than {max_tokens} tokens (data.max_tokens)"] += 1
                 continue
-            seen.add(row_of(sentence)[:2])
+            seen.add(tuple(map(normalise, row_of(sentence)[:2])))
             yield *of_words, [ids[tag] for tag in labels.of_file(sentence.tags)]
 
 
