@@ -63,6 +63,13 @@ def test_the_default_length_does_not_depend_on_the_options(speakers: list[Path])
     assert len(found.ids) == 200
 
 
+def test_a_model_that_predicts_blank_lines_is_evaluated_on_them(speakers: list[Path], tmp_path: Path) -> None:
+    (tmp_path / "test.txt").write_text("the dog\n\na cat\n")
+    [evaluation] = heed.evaluate(speakers[0], text=tmp_path / "test.txt")
+    assert evaluation.run is not None
+    assert evaluation.test.sources == ["the dog", *[""] * evaluation.run.recipe.data.keep_blank_lines, "a cat"]
+
+
 def test_beam_search_requires_line_ends(speakers: list[Path]) -> None:
     loaded = heed.load(speakers[0])
     beam = SearchOptions(beam_size=3, nbest=3, max_tokens=30)

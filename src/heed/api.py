@@ -18,9 +18,9 @@ from heed.core.config import Document, flattened, read_toml
 from heed.core.errors import HeedError, UsageError
 from heed.core.progress import warn
 from heed.evaluation.evaluation import Evaluation
-from heed.evaluation.likelihoods import evaluate_texts, read_by
+from heed.evaluation.likelihoods import evaluate_texts, read_by, read_test
 from heed.evaluation.outputs import evaluate_outputs, translated
-from heed.evaluation.test_set import read_monolingual, read_parallel
+from heed.evaluation.test_set import read_parallel
 from heed.execute import check_folder, execute, follow
 from heed.members import register
 from heed.nn.device import choose_device
@@ -113,7 +113,7 @@ def evaluate(
             raise UsageError("pass src and ref, or text, not both.")
         for predictor in loaded:
             predictor.require_text("text=")
-        test = read_monolingual(text)
+        test = read_test(text, [each.run for each in loaded])
         return evaluate_texts(test, [read_by(each.run, test, each.scorer()) for each in loaded])
     if src is None or ref is None:
         raise UsageError("pass src and ref for translation runs, or text for language models.")

@@ -55,14 +55,13 @@ def evaluate_text(
     options: TextOptions, runs: Sequence[Run], ensemble: bool, errors: Errors, quiet: bool
 ) -> list[Evaluation]:
     """Score all runs on a text, in one table; `ensemble`: also all of them together."""
-    from heed.evaluation.likelihoods import compressed, evaluate_texts, mixture
-    from heed.evaluation.test_set import read_monolingual
+    from heed.evaluation.likelihoods import compressed, evaluate_texts, mixture, read_test
     from heed.text.normalise import Normaliser
 
     assert options.text is not None
     if options.stride and not any(run.recipe.data.text_as == "windows" for run in runs):
         raise UsageError('--stride is for runs trained with data.text_as = "windows": leave it out.')
-    test = read_monolingual(options.text, any(run.recipe.data.keep_blank_lines for run in runs), errors)
+    test = read_test(options.text, runs, errors)
     _note_blank_lines(test, runs, quiet)
     single = [_scored(run, test, run.predictor.scorer(options.stride), "", quiet) for run in runs]
     systems = [*single, *_adapting(runs, test, options, quiet)]

@@ -25,7 +25,7 @@ from heed.evaluation.evaluation import (
     differ_in_unknown,
     precision_of,
 )
-from heed.evaluation.test_set import HeldOut
+from heed.evaluation.test_set import HeldOut, read_monolingual
 from heed.metrics import METRICS, score_likelihoods
 from heed.metrics.likelihood import LikelihoodStatistics, TextLikelihood
 from heed.metrics.metric import Score
@@ -57,6 +57,11 @@ class TextSystem:
     """Further columns of the table: `parameters`, `training_perplexity`."""
     members: Sequence[Run] = ()
     """The runs of a mixture."""
+
+
+def read_test(text: Path, runs: Sequence[Run], errors: Errors = "strict") -> HeldOut:
+    """A test text for these runs: with its blank lines if one of them predicts these."""
+    return read_monolingual(text, any(run.recipe.data.keep_blank_lines for run in runs), errors)
 
 
 def read_by(run: Run, test: HeldOut, scorer: TextScorer, name: str = "") -> TextSystem:
