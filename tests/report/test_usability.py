@@ -58,5 +58,11 @@ def test_the_unigram_perplexity_is_that_of_the_training_text(monkeypatch: pytest
     run: Any = SimpleNamespace(folder=tmp_path, tokenizers={"tgt": letters}, recipe=SimpleNamespace(data=data))
     a, b = 5 / (5 + size), 2 / (5 + size)  # each count plus one
     assert usability.unigram_perplexity(run) == pytest.approx((a * b) ** -0.5)
+    data.line_end, data.text_as = "eos", "lines"
+    a, b, end = (count / (7 + size) for count in (5, 2, 3))
+    assert usability.unigram_perplexity(run) == pytest.approx((a * b * end) ** (-1 / 3)), "two lines end"
+    data.text_as = "stream"  # whose store has the ends
+    a, b, end = (count / (5 + size) for count in (5, 2, 1))
+    assert usability.unigram_perplexity(run) == pytest.approx((a * b * end) ** (-1 / 3))
     run.folder = tmp_path / "elsewhere"
     assert usability.unigram_perplexity(run) is None

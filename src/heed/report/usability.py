@@ -94,10 +94,13 @@ def unigram_perplexity(run: Validated) -> float | None:
         store = TokenStore.open(own_folder(run.folder, TRAIN))
     except HeedError:
         return None
-    ended = encode_ended(tokenizer, lines, getattr(data, "line_end", "none"))
+    line_end: Any = getattr(data, "line_end", "none")
+    ended = encode_ended(tokenizer, lines, line_end)
     ids = np.array([id for of_line in ended for id in of_line], dtype=np.int64)
     if not len(ids):
         return None
     size = len(tokenizer.vocabulary)
     counts = np.bincount(store.all_tokens(store.sides[-1])[0], minlength=size) + 1.0
+    if line_end == "eos" and data.text_as == "lines":
+        counts[tokenizer.vocabulary.eos_id] += len(store)  # each line ends, but the store has no ends of separate lines
     return float(np.exp(np.mean(np.log(counts.sum()) - np.log(counts[ids]))))
