@@ -14,7 +14,10 @@ from toy_tags import TINY, conll, rows, write_conll
 
 import heed
 from heed.tasks.predictor import AnswerOptions
+from heed.tasks.tagging import streams
+from heed.text.readers.conll import Columns
 
+ROWS = AnswerOptions(input="conll", quiet=True)
 QUICK = flags({key: value for key, value in TINY.items() if key != "task"})
 
 
@@ -100,6 +103,8 @@ def test_json_has_the_entities_of_each_sentence(folder: Path) -> None:
         (["Oslo", "Rome", "Ann met Dan Lee ."], True),
         (["Ann", "met", "", "Oslo"], False),
         (["Oslo"], False),
+        (["Ann", "met", "10\u00a0000"], False),
+        (["Non\u00a0!"], True),
     ],
 )
 def test_the_form_of_lines_does_not_depend_on_when_they_come(folder: Path, lines: list[str], is_text: bool) -> None:
@@ -107,6 +112,15 @@ def test_the_form_of_lines_does_not_depend_on_when_they_come(folder: Path, lines
     answers = [[*chain.from_iterable(tagger.annotate(groups, options))] for groups in ([[x] for x in lines], [lines])]
     assert answers[0] == answers[1] == call("predict", folder / "run", "--quiet", stdin="\n".join(lines)).lines
     assert (answers[0][-1] == "") == is_text
+
+
+def test_no_break_spaces_are_part_of_the_tokens_of_rows(folder: Path) -> None:
+    lines = ["10\u00a0000\u202f%\u3000 CD O", "met VB O", "Ann NNP O"]
+    result = call("predict", folder / "run", stdin="\n".join(lines))
+    assert "one sentence per line" not in result.err
+    assert [line.rpartition(" ")[0] for line in result.lines] == lines
+    column = streams.answered([lines[0].split(" ")[:1]], heed.load(folder / "run").tagger, Columns(2), ROWS)
+    assert [len(line.split(" ")) for line in chain.from_iterable(column)] == [2], "column 2 is not needed"
 
 
 def test_sentences_are_answered_as_they_come(folder: Path) -> None:

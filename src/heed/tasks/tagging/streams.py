@@ -17,7 +17,7 @@ from heed.tasks.predictor import AnswerOptions
 from heed.tasks.tagging.prediction import TagPrediction, prediction_of
 from heed.tasks.tagging.tagger import Tagger, Tagging
 from heed.tasks.words import Words
-from heed.text.readers.conll import MARKED, Columns, Layout, find_layout, mark_of, ragged
+from heed.text.readers.conll import MARKED, Columns, Layout, fields_of, find_layout, mark_of, ragged
 from heed.text.words import Word, joined_words, split_words
 
 NAME = "standard input"
@@ -70,7 +70,12 @@ def _is_unclear(lines: Sequence[str], options: AnswerOptions) -> bool:
     Rows are not answered before the blank line after them, so nobody waits longer for their tags.
     """
     begun = [*dropwhile(lambda line: not line.strip(), lines)]
-    return not begun or (options.input == "auto" and all(len(line.split()) == 1 for line in begun))
+    return not begun or (options.input == "auto" and all(len(_columns_of(line)) == 1 for line in begun))
+
+
+def _columns_of(line: str) -> list[str]:
+    """The columns of a line, if it is a row. Other white space than blanks and tabs is part of a token."""
+    return fields_of(line, has_tabs="\t" in line.strip())
 
 
 def _answers(items: Sequence[Item], stream: Stream, tagger: Tagger, options: AnswerOptions) -> list[str]:
@@ -221,7 +226,7 @@ def _opened(lines: Sequence[str], tagger: Tagger, columns: Columns, options: Ans
         if options.input == "auto":
             message("reading one sentence per line (--input-as conll reads one token per line)", options.quiet)
         return TextStream(options)
-    width = max(len(line.split()) for line in lines)
+    width = max(len(_columns_of(line)) for line in lines)
     token = columns.token if width > 1 else 1
     mark = columns.mark if width > 1 else None
     layout = find_layout(lines, Columns(token, None, mark), NAME, needs_tags=False)
@@ -234,14 +239,14 @@ def _looks_like_rows(lines: Sequence[str], tagger: Tagger) -> bool:
     if any(line.startswith("-DOCSTART-") or "\t" in line.strip() for line in lines):
         return True
     first = [*_until_blank(rows)]
-    sizes = {len(line.split()) for line in first}
+    sizes = {len(_columns_of(line)) for line in first}
     if len(sizes) != 1:
         return False
     [size] = sizes
     if size == 1:
-        return True
+        return any(len(line.split()) == 1 for line in first)  # "Non !" with a no-break space is rather a sentence
     known = {*tagger.labels.labels, *tagger.labels.for_file(tagger.labels.labels)}
-    has_tags = size == tagger.labels.num_columns and all(line.split()[-1] in known for line in first)
+    has_tags = size == tagger.labels.num_columns and all(_columns_of(line)[-1] in known for line in first)
     return has_tags or (len(first) > 1 and size == tagger.labels.num_columns - 1)
 
 

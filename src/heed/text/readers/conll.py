@@ -75,7 +75,7 @@ class Layout:
 
     def fields(self, line: str) -> list[str]:
         """The columns of a row."""
-        return _fields(line, self.has_tabs)
+        return fields_of(line, self.has_tabs)
 
     def kind(self, line: str, inside: bool) -> LineKind:
         """What a line is. `inside`: it follows a row of the same sentence, where there are no comments."""
@@ -91,7 +91,8 @@ class Layout:
         return "\t" not in line if self.has_tabs else len(self.fields(line)) != self.num_columns
 
 
-def _fields(line: str, has_tabs: bool) -> list[str]:
+def fields_of(line: str, has_tabs: bool) -> list[str]:
+    """The columns of a row, separated by tabs or by blanks."""
     line = line.rstrip("\r\n")
     if has_tabs:
         return line.split("\t")
@@ -105,7 +106,7 @@ def find_layout(beginning: Sequence[str], columns: Columns, name: str, needs_tag
     if not rows:
         raise DataError(f"{name} has no tokens. Each row is a token and its tags; a blank line ends a sentence.")
     has_tabs = "\t" in rows[0].strip()
-    first = _fields(rows[0], has_tabs)
+    first = fields_of(rows[0], has_tabs)
     is_conll_u = has_tabs and len(first) == len(CONLL_U) and first[0][:1].isdigit()
     names = _names(beginning) or (CONLL_U if is_conll_u else ())
     has_spans = columns.mark is not None and columns.tag is None and not names and any(map(_ENDS_IN_SPAN.search, rows))
@@ -134,7 +135,7 @@ def _names(beginning: Sequence[str]) -> tuple[str, ...]:
 
 def _counts(rows: Sequence[str], has_tabs: bool) -> bool:
     """Whether the first column numbers the tokens of each sentence, from 0 or 1; one in ten may be another one."""
-    column = [first for row in rows if not _NO_TOKEN.fullmatch(first := _fields(row, has_tabs)[0])]
+    column = [first for row in rows if not _NO_TOKEN.fullmatch(first := fields_of(row, has_tabs)[0])]
     if not column or column[0] not in ("0", "1") or not all(map(str.isdecimal, column)):
         return False
     steps = [(int(number) - int(before), number) for before, number in pairwise(column)]
