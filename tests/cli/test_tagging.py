@@ -185,6 +185,23 @@ def test_the_doctor_reports_the_scheme_and_what_is_wrong(tmp_path: Path) -> None
     assert "test has labels that training does not have: MISC" in found["unknown-label"]["message"]
 
 
+@pytest.mark.parametrize(
+    ("tag", "severity", "advice"),
+    [
+        ("B-PER", "note", "No score is affected: tags are compared in the scheme of the test file."),
+        ("NNP", "warn", "They are compared as they are written."),
+    ],
+)
+def test_the_doctor_says_whether_another_scheme_affects_scores(
+    tag: str, severity: str, advice: str, tmp_path: Path
+) -> None:
+    train, test = write_conll(tmp_path), tmp_path / "test.conll"  # IOB1
+    test.write_text(conll([[f"Zoe NNP {tag}", f"left{n} VB O"] for n in range(20)]))
+    found = json.loads(call("data", "check", "--conll", train, "--test", test, "--json").out)["findings"]
+    [finding] = [each for each in found if each["check"] == "other-scheme"]
+    assert (finding["severity"], finding["advice"]) == (severity, advice)
+
+
 def test_arguments_of_marked_tokens_are_tagged_one_column_each(tmp_path: Path) -> None:
     sentence = "0\tAnn\t-\t(A0*)\t(A0*)\n1\tsaw\tsee\t(V*)\t*\n2\tand\t-\t*\t*\n3\tleft\tleave\t*\t(V*)\n\n"
     other = "0\tOslo\t-\t(A1*)\n1\tburned\tburn\t(V*)\n\n"

@@ -27,12 +27,13 @@ from heed.tasks.tagging import reading as reading_module
 from heed.tasks.tagging import tagger as tagger_module
 from heed.tasks.tagging.batch import collate
 from heed.tasks.tagging.data import TagData
+from heed.tasks.tagging.evaluation import compared_scheme, statistics_of
 from heed.tasks.tagging.labels import TagLabels, collect_labels, legal_steps
 from heed.tasks.tagging.prepare import prepare_tagging
 from heed.tasks.tagging.tagger import SpanMasses, cut, cuts_within
 from heed.tasks.words import WordEncoder, Words, case_of, normalised
 from heed.text.readers.conll import TaggedSentence
-from heed.text.tag_schemes import LETTERS, spans
+from heed.text.tag_schemes import LETTERS, converted, spans
 from heed.text.tokenizers import TokenizerConfig, train_tokenizer
 from heed.text.vocabulary import UNK_ID
 
@@ -290,6 +291,22 @@ def test_plain_tags_are_scored_by_accuracy(tmp_path: Path) -> None:
     assert last["tag_accuracy"] > 90 and "entity_f1" not in last
     assert run.run.recipe.training.stop_metric == "tag_accuracy" and run.run.recipe.head.kind == "softmax"
     assert run.predict(["Ann met"])[0][0].entities == ()
+
+
+@pytest.mark.parametrize("scheme", ["iob1", "iob2", "bilou", "bmes"])
+def test_tags_are_compared_in_the_scheme_of_the_references(scheme: Any) -> None:
+    trained = [["I-PER", "I-PER", "B-PER", "O"], ["O", "I-LOC", "O", "I-LOC"], ["I-LOC", "I-LOC", "I-LOC", "O"]]
+    outputs = [" ".join(tags) for tags in trained]
+    references = [" ".join(converted(tags, scheme)) for tags in trained]
+    references[1] = references[1].replace("LOC", "PER", 1)
+    assert compared_scheme(references, "iob1") == scheme
+    scores = {name: each.score(0).value for name, each in statistics_of(outputs, references, "iob1").items()}
+    assert scores["tag_accuracy"] == pytest.approx(100 * 11 / 12)
+    assert scores["entity_f1"] == pytest.approx(80)
+
+
+def test_tags_without_spans_are_compared_as_they_are() -> None:
+    assert compared_scheme(["O O"], "iob2") == "iob2" and compared_scheme(["B-X I-X"], "plain") == "plain"
 
 
 def test_a_resumed_training_is_the_same(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from heed.tasks.tagging.prepare import row_of, words_of
 from heed.tasks.tagging.tagger import Tagger
 from heed.text.readers.conll import read_conll
 from heed.text.readers.lines import Errors
-from heed.text.tag_schemes import Scheme, spans
+from heed.text.tag_schemes import Scheme, SchemeCounts, converted, spans
 
 SPAN_METRICS = ("entity_f1", "entity_precision", "entity_recall", "tag_accuracy")
 PLAIN_METRICS = ("tag_accuracy",)
@@ -52,7 +52,7 @@ def evaluate_rows(run: Run, tagger: Tagger, test: HeldOut, **more: Any) -> Evalu
         test,
         run,
         {name: each.score(INTERVALS) for name, each in statistics.items()},
-        how={"scheme": written, "precision": run.precision},
+        how={"scheme": compared_scheme(references, written), "precision": run.precision},
         num_rows=len(test.rows),
         statistics=statistics,
         by_label=[scores.to_json() for scores in by_label],
@@ -63,9 +63,20 @@ def evaluate_rows(run: Run, tagger: Tagger, test: HeldOut, **more: Any) -> Evalu
 def statistics_of(
     outputs: Sequence[str], references: Sequence[str], written: Scheme
 ) -> Mapping[str, SentenceStatistics]:
-    """The counts of each sentence by metric, for tags in a scheme."""
+    """The counts of each sentence by metric, for tags in the scheme `written`; references may be in another one."""
+    scheme = compared_scheme(references, written)
+    if scheme != written:
+        outputs = [" ".join(converted(output.split(), scheme)) for output in outputs]
     metrics: dict[str, Any] = {name: METRICS[name] for name in (PLAIN_METRICS if written == "plain" else SPAN_METRICS)}
     return {name: metric().statistics(outputs, references) for name, metric in metrics.items()}
+
+
+def compared_scheme(references: Sequence[str], written: Scheme) -> Scheme:
+    """The scheme in which outputs are compared with the references: that of the references, if both are spans."""
+    counts = SchemeCounts()
+    for reference in references:
+        counts.add(reference.split())
+    return written if "plain" in (written, counts.scheme) else counts.scheme
 
 
 def marked_text(row: Row, tags: Sequence[str], written: Scheme) -> str:

@@ -255,8 +255,11 @@ def _against(train: TagScan, held: TagScan) -> Iterator[Finding]:
     yield from LEAKED.findings(tally, len(held.hashes), f"distinct {held.name} sentences")
     if held.num_spans and held.scheme != train.scheme:
         message = f"The {held.name} tags are {SCHEMES[held.scheme]}, the training tags {SCHEMES[train.scheme]}."
-        advice = "F1 compares spans, so it is not affected; accuracy compares the tags as they are written."
-        yield Finding("other-scheme", "warn", 1, 1, message, advice)
+        if "plain" in (held.scheme, train.scheme):
+            yield Finding("other-scheme", "warn", 1, 1, message, "They are compared as they are written.")
+        else:
+            advice = f"No score is affected: tags are compared in the scheme of the {held.name} file."
+            yield Finding("other-scheme", "note", 1, 1, message, advice)
     unknown = (
         held.types.keys() - train.types.keys() if train.scheme != "plain" else held.tags.keys() - train.tags.keys()
     )
