@@ -219,6 +219,8 @@ def test_arguments_of_marked_tokens_are_tagged_one_column_each(tmp_path: Path) -
     assert (first["marked"], second["marked"]) == ([1], [3])
     evaluated = call("evaluate", tmp_path / "run", "--conll", train)
     assert evaluated.code == 0 and "120 sentences" in evaluated.out, evaluated.err
+    answers = heed.load(tmp_path / "run").evaluate(train).test.references
+    assert answers[:2] == ["B-A0 O O O", "B-A0 O O O"], "the tags and not the marks"
 
 
 def test_broken_spans_and_unknown_schemes_train(tmp_path: Path) -> None:

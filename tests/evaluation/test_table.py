@@ -11,7 +11,7 @@ from heed.evaluation.evaluation import Evaluation, ScoredSentence, compared, wit
 from heed.evaluation.leakage import Leakage
 from heed.evaluation.table import columns, render_table
 from heed.evaluation.test_set import HeldOut
-from heed.metrics.classification import Accuracy
+from heed.metrics.classification import Accuracy, MacroF1
 from heed.metrics.metric import Score
 from heed.metrics.sentence_length import LengthBucket
 from heed.metrics.significance import Comparison
@@ -118,6 +118,18 @@ def test_runs_that_answer_differently_are_not_compared() -> None:
         compared([FIRST, other])
     with pytest.raises(UsageError, match="on 0 lines for the first, and BLEU, chrF2, TER on 9 lines for this one"):
         compared([FIRST, replace(FIRST, num_rows=9)])
+
+
+def test_runs_whose_right_answers_are_in_other_columns_are_not_compared() -> None:
+    statistics = {"macro_f1": MacroF1().statistics(["a", "b", "a"], ["a", "b", "a"])}
+    test = HeldOut(("test.csv",), [("x", "a"), ("y", "b"), ("z", "a")])
+    first = Evaluation("runs/a", test, None, {}, num_rows=3, statistics=statistics)
+    other = HeldOut(("test.csv",), [("x", "1"), ("y", "2"), ("z", "3")])
+    with pytest.raises(UsageError, match="runs/b cannot be compared with runs/a, because the right answers differ"):
+        compared([first, replace(first, system="runs/b", test=other)])
+    longer = HeldOut(("test.csv",), [("x of another column", "a"), ("y", "b"), ("z", "a")])
+    [_, second] = compared([first, replace(first, system="runs/b", test=longer)])
+    assert second.against_first.keys() == {"macro_f1"}
 
 
 def test_buckets_and_bands_have_a_row_for_each_system() -> None:

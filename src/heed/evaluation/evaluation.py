@@ -140,7 +140,7 @@ def compare_all(first: Mapping[str, Statistics], other: Mapping[str, Statistics]
 def compared(evaluations: Sequence[Evaluation]) -> list[Evaluation]:
     """The evaluations of one test set, each after the first with tests against it.
 
-    Raises UsageError if one has other metrics, or other rows, than the first.
+    Raises UsageError if one has other metrics, other rows or other right answers than the first.
     """
     if not evaluations:
         return []
@@ -154,6 +154,11 @@ def compared(evaluations: Sequence[Evaluation]) -> list[Evaluation]:
             raise UsageError(
                 f"{each.system} cannot be compared with {first.system}, because they answer differently: the scores "
                 f"are {one} for the first, and {other} for this one. Evaluate it by itself."
+            )
+        if each.test.references != first.test.references:
+            raise UsageError(
+                f"{each.system} cannot be compared with {first.system}, because the right answers differ: they are in "
+                "another column for this one. Evaluate it by itself."
             )
     return [first, *(replace(each, against_first=compare_all(first.statistics, each.statistics)) for each in others)]
 

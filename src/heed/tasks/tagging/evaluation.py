@@ -32,28 +32,28 @@ def evaluate_file(run: Run, tagger: Tagger, path: Path, errors: Errors) -> Evalu
     if not rows:
         raise DataError(f"{path}: no sentences to score.")
     leakage = check_leakage(run, [row[:2] for row in rows], kinds=("src",))
-    return evaluate_rows(run, tagger, HeldOut((path.name,), rows, unit="sentence"), leakage=leakage)
+    return evaluate_rows(run, tagger, path.name, rows, leakage=leakage)
 
 
 def evaluate_valid(run: Run, tagger: Tagger) -> Evaluation:
     """The scores of a run on its validation data."""
-    return evaluate_rows(run, tagger, HeldOut(("validation",), read_valid(run.folder), unit="sentence"))
+    return evaluate_rows(run, tagger, "validation", read_valid(run.folder))
 
 
-def evaluate_rows(run: Run, tagger: Tagger, test: HeldOut, **more: Any) -> Evaluation:
-    """The scores of a run on rows of tokens and tags."""
-    outputs = [" ".join(tags) for tags in tagger.tags([words_of(row) for row in test.rows])]
-    references = [row[1] for row in test.rows]
+def evaluate_rows(run: Run, tagger: Tagger, name: str, rows: Sequence[Row], **more: Any) -> Evaluation:
+    """The scores of a run on rows of tokens, tags and marks."""
+    outputs = [" ".join(tags) for tags in tagger.tags([words_of(row) for row in rows])]
+    references = [row[1] for row in rows]
     written = tagger.labels.written
     statistics = statistics_of(outputs, references, written)
     by_label = scores_by_type(outputs, references, written == "plain")
     return Evaluation(
         str(run.folder),
-        test,
+        HeldOut((name,), [row[:2] for row in rows], unit="sentence"),
         run,
         {name: each.score(INTERVALS) for name, each in statistics.items()},
         how={"scheme": compared_scheme(references, written), "precision": run.precision},
-        num_rows=len(test.rows),
+        num_rows=len(rows),
         statistics=statistics,
         by_label=[scores.to_json() for scores in by_label],
         **more,
