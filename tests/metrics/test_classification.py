@@ -28,6 +28,14 @@ def test_scores_of_single_labels() -> None:
     assert score("micro_f1", GIVEN, TRUE) == pytest.approx(50)
 
 
+def test_macro_f1_is_that_of_scikit_learn_for_the_labels_of_the_references() -> None:
+    metrics = pytest.importorskip("sklearn.metrics", reason="scikit-learn is not installed")
+    options = {"average": "macro", "zero_division": 0}
+    expected = metrics.f1_score(TRUE, GIVEN, labels=sorted(set(TRUE)), **options)
+    assert score("macro_f1", GIVEN, TRUE) == pytest.approx(100 * expected)
+    assert metrics.f1_score(TRUE, GIVEN, **options) < expected, "d, which no reference has, counts as 0"
+
+
 def test_scores_of_several_labels() -> None:
     true, given = ['["x", "y"]', "[]", '["y"]'], ['["y", "x"]', '["x"]', '["y", "z"]']
     assert labels_of(true[0]) == ("x", "y")
