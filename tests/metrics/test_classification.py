@@ -82,4 +82,4 @@ def test_confusions() -> None:
     confusion = Confusion.of(GIVEN, TRUE)
     row = next(row for row in confusion.rows if row["label"] == "a")
     assert (row["number"], row["precision"], row["recall"]) == (3, pytest.approx(200 / 3), pytest.approx(200 / 3))
-    assert confusion.largest(2) == [("a", "b", 1), ("b", "a", 1)]
+    assert confusion.largest() == [("a", "b", 1), ("b", "a", 1), ("c", "d", 1)]

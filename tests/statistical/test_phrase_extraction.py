@@ -145,8 +145,8 @@ def test_orientations_are_counted_and_smoothed() -> None:
 
 
 def test_a_tree_of_phrases_numbers_and_restores_them() -> None:
-    words, bounds = np.array([1, 2, 1, 2, 3]), np.array([0, 2, 5])
-    tree, nodes = number_phrases(words, bounds, np.array([0, 2, 2, 4]), np.array([2, 4, 5, 5]), 5)
+    words = np.array([1, 2, 1, 2, 3])  # of two sentences: 1 2, and 1 2 3
+    tree, nodes = number_phrases(words, np.array([0, 2, 2, 4]), np.array([2, 4, 5, 5]), 5)
     assert [tree.words(node) for node in nodes.tolist()] == [(1, 2), (1, 2), (1, 2, 3), (3,)]
     assert nodes[0] == nodes[1]
     flat, begins = tree.all_words(nodes)
@@ -188,8 +188,8 @@ def test_every_damaged_array_is_refused() -> None:
 
 
 def test_a_table_of_longer_phrases_than_its_links_allow_is_refused() -> None:
-    words, bounds = np.arange(8) % NUM_WORDS, np.array([0, 8])
-    tree, _ = number_phrases(words, bounds, np.array([0]), np.array([8]), NUM_WORDS)
+    words = np.arange(8) % NUM_WORDS
+    tree, _ = number_phrases(words, np.array([0]), np.array([8]), NUM_WORDS)
     assert tree.lengths.tolist() == list(range(9))
     assert tree.is_consistent(8)
     assert not tree.is_consistent(7)

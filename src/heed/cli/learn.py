@@ -21,7 +21,6 @@ Words = Annotated[list[str], typer.Argument(metavar="RUN", help="The translator 
 NOT_BETTER = 3
 """Exit code if the old model stays."""
 EPOCHS = 5
-MEASURED = ("bleu", "chrf")
 OWN = {
     f"data.{name}"
     for name in ("src", "tgt", "pairs", "valid_src", "valid_tgt", "valid_pairs", "parts", "repeat", "max_valid")
@@ -120,8 +119,7 @@ def _judge(old: Run, new: Run, lesson: Any, quiet: bool) -> None:
             "forgotten."
         )
     compared = {
-        name: compare_runs(old, new, HeldOut((f"{name}.src", f"{name}.tgt"), rows), MEASURED)
-        for name, rows in tests.items()
+        name: compare_runs(old, new, HeldOut((f"{name}.src", f"{name}.tgt"), rows)) for name, rows in tests.items()
     }
     for name, (before, after) in compared.items():
         message(f"{name}, {len(tests[name]):,} lines: {score_changes(before, after)}", quiet)

@@ -65,10 +65,10 @@ class RunFiles:
         self._check(name, lambda: hashlib.sha256(content).hexdigest(), otherwise)
         return content
 
-    def read_as(self, kind: type[C], name: str, most: int = LARGE) -> C:
+    def read_as(self, kind: type[C], name: str) -> C:
         """A file with the fields of a model of pydantic. Raises what `read` raises, and DataError for other fields."""
         try:
-            return kind.model_validate_json(self.read(name, most))
+            return kind.model_validate_json(self.read(name, LARGE))
         except ValidationError as error:
             raise DataError(f"{self.folder / name} is damaged: {error.errors()[0]['msg']}. {RESTORE}") from error
 

@@ -33,6 +33,9 @@ from heed.tasks.prepare import WORDS_SEEN
 from heed.text.normalise import Normaliser
 from heed.text.readers import Errors, read_text
 
+COMPARED = ("bleu", "chrf")
+"""Metrics by which a new translator is compared with the old one."""
+
 
 @dataclass(frozen=True)
 class System:
@@ -162,11 +165,11 @@ def _metrics_of(systems: Sequence[System]) -> Sequence[str]:
     return tuple(dict.fromkeys((*TRANSLATION_METRICS, *of_outputs)))
 
 
-def compare_runs(old: Run, new: Run, test: HeldOut, metrics: Sequence[str]) -> tuple[Evaluation, Evaluation]:
+def compare_runs(old: Run, new: Run, test: HeldOut) -> tuple[Evaluation, Evaluation]:
     """The scores of two translators, each with its recipe's search, and tests of the new one against the old one."""
     systems = [translated(run, test, run.recipe.decoding, quiet=True) for run in (old, new)]
     language, tokenised = old.predictor.languages[1] or None, old.recipe.data.tokenised
-    before, after = evaluate_outputs(test, systems, language, metrics=metrics, tokenised=tokenised)
+    before, after = evaluate_outputs(test, systems, language, metrics=COMPARED, tokenised=tokenised)
     return before, after
 
 

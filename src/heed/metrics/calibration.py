@@ -17,6 +17,7 @@ from heed.core.errors import DataError
 Floats = NDArray[np.float64]
 
 NUM_BINS = 10
+NUM_FOLDS = 5
 RIDGE = 1.0
 """Inverse of the expected variance of a standardised weight; it matters only for few sentences."""
 
@@ -58,16 +59,16 @@ def sigmoid(x: Floats) -> Floats:
     return np.asarray(0.5 * (1 + np.tanh(0.5 * x)))
 
 
-def cross_validated(features: Floats, good: NDArray[np.bool_], num_folds: int = 5, seed: int = 0) -> Floats:
+def cross_validated(features: Floats, good: NDArray[np.bool_]) -> Floats:
     """The probability of each sentence, by a regression on the others. Raises DataError for too few sentences."""
-    if len(features) < 10 * num_folds or good.all() or not good.any():
+    if len(features) < 10 * NUM_FOLDS or good.all() or not good.any():
         raise DataError(
             f"too little data for calibration: {len(features)} sentences, {int(good.sum())} of them good. "
-            f"Give at least {10 * num_folds}, both good and bad."
+            f"Give at least {10 * NUM_FOLDS}, both good and bad."
         )
-    fold = np.random.default_rng(seed).permutation(len(features)) % num_folds
+    fold = np.random.default_rng(0).permutation(len(features)) % NUM_FOLDS
     probabilities = np.empty(len(features))
-    for number in range(num_folds):
+    for number in range(NUM_FOLDS):
         held_out = fold == number
         regression = LogisticRegression.fit(features[~held_out], good[~held_out])
         probabilities[held_out] = regression.probabilities(features[held_out])

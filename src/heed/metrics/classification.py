@@ -213,9 +213,9 @@ class Confusion:
             for at, label in enumerate(self.labels)
         ]  # fmt: skip
 
-    def largest(self, number: int) -> list[tuple[str, str, int]]:
-        """The most frequent errors: reference, answer, and their number."""
+    def largest(self) -> list[tuple[str, str, int]]:
+        """The ten most frequent errors: reference, answer, and their number."""
         errors = self.counts - np.diag(np.diag(self.counts))
-        order = np.argsort(-errors, axis=None, kind="stable")[:number]
+        order = np.argsort(-errors, axis=None, kind="stable")[:10]
         places = [divmod(int(at), len(self.labels)) for at in order]
         return [(self.labels[i], self.labels[j], int(errors[i, j])) for i, j in places if errors[i, j]]

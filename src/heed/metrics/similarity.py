@@ -34,9 +34,9 @@ def spearman(a: Floats, b: Floats) -> float:
     return float(of_a @ of_b / scale) if scale else float("nan")
 
 
-def resampled_spearman(judged: Floats, systems: Floats, draws: int, seed: int = SEED) -> Floats:
+def resampled_spearman(judged: Floats, systems: Floats, draws: int) -> Floats:
     """The correlation of each system [K, N] with the judgements [N] in each bootstrap draw of the pairs: [draws, K]."""
-    random = np.random.default_rng(seed)
+    random = np.random.default_rng(SEED)
     number = len(judged)
     drawn = [random.choice(number, size=number) for _ in range(draws)]
     return np.array([[spearman(judged[rows], system[rows]) for system in systems] for rows in drawn])

@@ -114,7 +114,6 @@ class LinearNgrams(Model):
 
     Config = LinearConfig
     count_based = True
-    reads_texts = True
     papers = "logistic regression over n-grams (Wang & Manning 2012)"
 
     def __init__(self, config: LinearConfig, vocabularies: Vocabularies) -> None:

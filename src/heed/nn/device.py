@@ -124,15 +124,15 @@ def is_out_of_memory(error: BaseException) -> bool:
     return isinstance(error, RuntimeError) and "DefaultCPUAllocator" in str(error)
 
 
-def matmul_rates(dtypes: Sequence[torch.dtype], device: torch.device, size: int, repeats: int = 20) -> list[float]:
-    """Floating-point operations per second of a square matrix product in each type: the fastest of `repeats` products.
+def matmul_rates(dtypes: Sequence[torch.dtype], device: torch.device, size: int) -> list[float]:
+    """Floating-point operations per second of a square matrix product in each type: the fastest of 20 products.
 
     The types alternate, so that other work on the machine affects all of them.
     """
     dice = torch.Generator(device).manual_seed(0)  # preserves the caller's random state
     matrices = [torch.randn(size, size, generator=dice, device=device).to(dtype) for dtype in dtypes]
     fastest = [float("inf")] * len(dtypes)
-    for _ in range(repeats):
+    for _ in range(20):
         for number, a in enumerate(matrices):
             begin = time.perf_counter()
             a @ a

@@ -84,10 +84,6 @@ class LinkedText:
     """[S]: the source words of all sentences, one after another."""
     tgt: Ints
     """[T]: the target words."""
-    src_bounds: Ints
-    """[N + 1]: where each sentence begins in `src`."""
-    tgt_bounds: Ints
-    """[N + 1]: where each sentence begins in `tgt`."""
     links: Ints
     """[L, 2], sorted by target, then by source: positions in `src` and `tgt`."""
     spans: Ints
@@ -102,7 +98,6 @@ class LinkedText:
         """Extract all phrases of at most `longest` words from sentence pairs."""
         src: list[int] = []
         tgt: list[int] = []
-        bounds = [(0, 0)]
         flat_links: list[tuple[int, int]] = []
         spans: list[Ints] = []
         turns: list[Ints] = []
@@ -115,10 +110,8 @@ class LinkedText:
             flat_links += [(i + len(src), j + len(tgt)) for j, i in sorted((j, i) for i, j in linked)]
             src += source
             tgt += target
-            bounds.append((len(src), len(tgt)))
-        src_bounds, tgt_bounds = np.array(bounds, dtype=np.int64).T
         return cls(
-            np.array(src, dtype=np.int64), np.array(tgt, dtype=np.int64), src_bounds, tgt_bounds,
+            np.array(src, dtype=np.int64), np.array(tgt, dtype=np.int64),
             np.array(flat_links, dtype=np.int64).reshape(-1, 2),
             np.concatenate([np.empty((0, 4), dtype=np.int64), *spans]),
             np.concatenate([np.empty((0, 2), dtype=np.int64), *turns]),

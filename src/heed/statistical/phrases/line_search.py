@@ -19,6 +19,8 @@ _NARROWEST = 1e-7
 """Intervals that are narrower are not chosen, since rounding decides what is best in them."""
 _BEYOND = 0.1
 """How far before the first and behind the last crossing a step leads."""
+_LEAST_GAIN = 1e-2
+"""Smallest increase of BLEU for which a step is taken."""
 
 
 def crossings(scores: Floats, slopes: Floats, exists: Bools) -> tuple[Ints, list[tuple[Floats, Ints, Ints, Ints]]]:
@@ -65,16 +67,14 @@ def best_step(candidates: Candidates, weights: Floats, direction: Floats) -> tup
     return float((edges[best] + edges[best + 1]) / 2), float(values[best])
 
 
-def ascend(
-    candidates: Candidates, weights: Floats, directions: Floats, least_gain: float = 1e-2
-) -> tuple[Floats, float]:
-    """Take the best step along each direction [D, F] in turn, until none raises BLEU by `least_gain`."""
+def ascend(candidates: Candidates, weights: Floats, directions: Floats) -> tuple[Floats, float]:
+    """Take the best step along each direction [D, F] in turn, until none raises BLEU enough."""
     value = candidates.bleu(weights)
     num_without = 0
     for direction in cycle(directions):
         step, reached = best_step(candidates, weights, direction)
         num_without += 1
-        if reached >= value + least_gain:
+        if reached >= value + _LEAST_GAIN:
             weights, value, num_without = weights + step * direction, reached, 1
         if num_without > len(directions):
             break

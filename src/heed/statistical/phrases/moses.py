@@ -180,4 +180,4 @@ def _table(rows: _Rows, num_words: int) -> PhraseTable:
 def _numbered(phrases: Sequence[tuple[int, ...]], num_words: int) -> tuple[PhraseTree, Ints]:
     bounds = starts(np.array([len(phrase) for phrase in phrases]))
     words = np.array([id for phrase in phrases for id in phrase], dtype=np.int64)
-    return number_phrases(words, bounds, bounds[:-1], bounds[1:], num_words)
+    return number_phrases(words, bounds[:-1], bounds[1:], num_words)

@@ -72,11 +72,10 @@ class PhraseTree:
         return bool(follow and self.lengths[-1] <= longest)
 
 
-def number_phrases(words: Ints, bounds: Ints, begins: Ints, ends: Ints, num_words: int) -> tuple[PhraseTree, Ints]:
+def number_phrases(words: Ints, begins: Ints, ends: Ints, num_words: int) -> tuple[PhraseTree, Ints]:
     """The tree of some phrases of a text, and the node of each.
 
-    `words` [S] are those of all sentences, `bounds` [N + 1] where each begins; the phrases [P] are positions in
-    `words`, and do not leave their sentence.
+    `words` [S] are those of all sentences; the phrases [P] are positions in `words`, and do not leave their sentence.
     """
     longest = int((ends - begins).max(initial=0))
     needed: list[Bools] = []  # positions where a phrase of each length begins

@@ -139,8 +139,8 @@ class PhraseTable:
 def score_phrases(text: LinkedText, num_words: int) -> PhraseTable:
     """The table of all phrase pairs of a text."""
     begins, ends, lows, highs = text.spans.T
-    sources, src_nodes = number_phrases(text.src, text.src_bounds, begins, ends, num_words)
-    targets, tgt_nodes = number_phrases(text.tgt, text.tgt_bounds, lows, highs, num_words)
+    sources, src_nodes = number_phrases(text.src, begins, ends, num_words)
+    targets, tgt_nodes = number_phrases(text.tgt, lows, highs, num_words)
     pairs, _first, of_pair, counts = np.unique(src_nodes * len(targets) + tgt_nodes, True, True, True)
     src, tgt = pairs // len(targets), pairs % len(targets)
     num_src, num_tgt = (np.bincount(nodes, counts)[nodes] for nodes in (src, tgt))

@@ -42,7 +42,7 @@ def fit_linear(recipe: Any, folder: Path, quiet: bool) -> None:
     report_linear(model, time.perf_counter() - begin, f"{score.name} {score.numbers}", quiet)
 
 
-def read_linear(folder: Path, recipe: Any, num_labels: int) -> LinearNgrams | None:
+def read_linear(folder: Path, num_labels: int) -> LinearNgrams | None:
     """The linear part of a run, if it has one."""
     if not RunFiles(folder).has(LINEAR):
         return None

@@ -62,7 +62,7 @@ class ClassificationPredictor(Predictor):
         if self.run.recipe.model.kind == "linear":
             model: LinearNgrams = self.run.model
             return model
-        return read_linear(self.run.folder, self.run.recipe, len(self.labels))
+        return read_linear(self.run.folder, len(self.labels))
 
     def can(self, ability: str) -> bool:
         has_vectors = self.run.recipe.model.kind != "linear" and not self.encoding.as_documents

@@ -109,7 +109,7 @@ def evaluate_table(predictor: Any, table: Path, errors: Errors) -> Evaluation:
         scores={name: each.score(INTERVALS) for name, each in statistics.items()},
         how={"precision": predictor.run.precision}, leakage=leakage, num_rows=len(rows), statistics=statistics,
         by_label=Confusion.of(answers, references).rows if kind == "label" else (),
-        confusions=Confusion.of(answers, references).largest(10) if kind == "label" else (),
+        confusions=Confusion.of(answers, references).largest() if kind == "label" else (),
     )  # fmt: skip
     return with_clean_scores([evaluation])[0]
 
@@ -136,6 +136,6 @@ def analyse(predictor: Any) -> dict[str, Any]:
         confusion = Confusion.of(answers, references)
         right = np.array([a == b for a, b in zip(answers, references, strict=True)])
         bins = reliability(probabilities.max(1).values.double().numpy(), right)
-        result |= {"by_label": confusion.rows, "confusions": confusion.largest(10)}
+        result |= {"by_label": confusion.rows, "confusions": confusion.largest()}
         result |= {"calibration_error": expected_calibration_error(bins)}
     return {**result, "sections": report_sections(predictor, result)}

@@ -197,7 +197,7 @@ class ClassificationTask(ReaderTask):
     @cached_property
     def linear_outputs(self) -> Tensor | None:
         """Outputs of the linear model for the validation rows, if the run has one."""
-        model = read_linear(self.folder, self.recipe, len(self.labels))
+        model = read_linear(self.folder, len(self.labels))
         return outputs_on_valid(self.folder, model, [split(row)[0] for row in self.valid]) if model else None
 
     def validate(self, model: Any, metrics: Sequence[str]) -> Validation:

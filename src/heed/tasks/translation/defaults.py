@@ -124,7 +124,7 @@ def choose_translation(stats: CorpusStats, machine: Machine, given: Mapping[str,
     tokens_per_batch = _batch_size(tokens / machine.num_processes, 4096 if on_cpu else 16384)
     tokens_per_update = machine.num_processes * given_number(given, "training.tokens_per_batch", tokens_per_batch)
     epoch = updates_per_epoch(tokens, given, tokens_per_update)
-    every = _updates_between_validations(stats, given, epoch)
+    every = _updates_between_validations(stats, epoch)
     eval_every = given_number(given, "training.eval_every", every)
     chosen: Chosen = {
         **trained_model_choices(stats, machine, given, vocab_size, every),
@@ -154,7 +154,7 @@ def choose_translation(stats: CorpusStats, machine: Machine, given: Mapping[str,
     return without(chosen, given, any_kind=_separate_vocabularies(size, given))
 
 
-def _updates_between_validations(stats: CorpusStats, given: Mapping[str, Any], epoch: int) -> int:
+def _updates_between_validations(stats: CorpusStats, epoch: int) -> int:
     """Those of an epoch, or more where the validation set is large for the training data."""
     num_valid = stats.measured.get("num_validation", 0)
     return min(

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from pydantic import BaseModel, ConfigDict
 
 from heed.evaluation.evaluation import Evaluation
+from heed.evaluation.outputs import COMPARED
 from heed.metrics.significance import Comparison
 from heed.report.markdown import plain, table
 from heed.tasks.translation.corrections import LEVEL, Decision
 from heed.tasks.translation.monolingual import reasons
 
-MEASURED = ("bleu", "chrf")
 MOST_ROUNDS = 3
 """Hoang et al. (2018) gain little after the second."""
 RESTORING, TRANSLATING, REVERSE = 0.25, 0.3, 0.4
@@ -72,7 +72,7 @@ class Record(BaseModel):
         rows = [
             [
                 str(trial.round), trial.model, trial.pairs, f"{trial.minutes:.1f}",
-                *(f"{trial.before[name]:.2f} → {trial.after[name]:.2f}" for name in MEASURED),
+                *(f"{trial.before[name]:.2f} → {trial.after[name]:.2f}" for name in COMPARED),
                 "" if trial.p is None else f"{trial.p:.3f}", "kept" if trial.kept else "not kept",
             ]
             for trial in self.trials

@@ -43,7 +43,7 @@ from heed.report.validation import add_section
 from heed.run import RESTORING, Run
 from heed.tasks.translation.data import PartConfig, TranslationData
 from heed.tasks.translation.improvement_checks import require_possible
-from heed.tasks.translation.improvement_plan import MEASURED, Plan, Record, Trial, decide, plan_for, values
+from heed.tasks.translation.improvement_plan import Plan, Record, Trial, decide, plan_for, values
 from heed.tasks.translation.monolingual import SIDES, reasons
 from heed.tasks.translation.synthetic_pairs import (
     MOST_RESTORED,
@@ -377,7 +377,7 @@ class Improvement:
             rows = [row[1::-1] if exchanged else row[:2] for row in read_valid(self.run.folder)]
             first, second = (self.tools.load(folder).of_validation() for folder in (old, new))
             test = HeldOut(("validation.src", "validation.tgt"), rows)
-            before, after = compare_runs(first, second, test, MEASURED)
+            before, after = compare_runs(first, second, test)
             decision = decide(after.against_first)
             verdict = "kept" if decision.accepted else "not kept"
             message(

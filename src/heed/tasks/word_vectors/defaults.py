@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from heed.models import MODELS
-from heed.tasks.defaults import Choices, Chosen, CorpusStats, Machine, given_number, held_out, without
+from heed.tasks.defaults import Choices, Chosen, CorpusStats, given_number, held_out, without
 
 CHARACTERS_PER_WORD = 5.5
 READ_WORDS = 60e6
@@ -15,7 +15,7 @@ RATE, RATE_OF_BAGS = 0.025, 0.1
 """Rates of skip-gram, as in word2vec, and CBOW, whose gradient is divided by the size of the window (measured)."""
 
 
-def choose_word_vectors(stats: CorpusStats, machine: Machine, given: Mapping[str, Any]) -> Choices:
+def choose_word_vectors(stats: CorpusStats, given: Mapping[str, Any]) -> Choices:
     """Choose skip-gram with negative sampling, or settings for the user's kind of model, around the keys `given`."""
     kind = str(given.get("model.kind", "skip_gram"))
     num_words = max(1.0, stats.num_rows * stats.characters_per_row / CHARACTERS_PER_WORD)

@@ -81,7 +81,7 @@ class WordVectorTask(Task):
 
     @classmethod
     def defaults(cls, stats: CorpusStats, machine: Machine, given: Mapping[str, Any]) -> Choices:
-        return choose_word_vectors(stats, machine, given)
+        return choose_word_vectors(stats, given)
 
     @classmethod
     def prepare(
