@@ -17,7 +17,7 @@ from command import Result, call
 from toy import TINY, events, flags, pairs, unchecked_shapes, write_lines, write_pairs
 
 from heed import execute
-from heed.cli.train import split_words
+from heed.cli.train import recipe_and_flags
 from heed.core.errors import DataError, UsageError
 from heed.core.files import is_claimed
 from heed.data.validation import read_valid
@@ -109,12 +109,12 @@ def test_languages_are_inferred_from_the_names_of_the_files(corpus: Path) -> Non
 def test_the_recipe_is_distinguished_from_keys_and_their_values(
     words: list[str], recipe: str | None, rest: list[str]
 ) -> None:
-    assert split_words(words) == (Path(recipe) if recipe else None, rest)
+    assert recipe_and_flags(words) == (Path(recipe) if recipe else None, rest)
 
 
 def test_two_recipes_are_refused() -> None:
     with pytest.raises(UsageError, match=r"expected one recipe, got a\.toml and b\.toml"):
-        split_words(["a.toml", "b.toml"])
+        recipe_and_flags(["a.toml", "b.toml"])
 
 
 def test_keys_may_be_given_before_and_after_a_recipe_with_and_without_an_equals_sign(run: Path) -> None:

@@ -22,7 +22,7 @@ from heed.cli.options import (
     use_threads,
     warn_if_not_usable,
 )
-from heed.cli.train import TrainingFlags, recipe_keys, run_training, split_words
+from heed.cli.train import TrainingFlags, recipe_and_flags, recipe_keys, run_training
 from heed.core.environment import data_dir, distributed
 from heed.core.errors import MissingInputError, UsageError
 from heed.core.progress import message
@@ -110,7 +110,7 @@ def _teachers(words: list[str]) -> tuple[list[Path], list[str]]:
     rest = list(words)
     while rest and not rest[0].startswith("-"):
         names.append(rest.pop(0))
-    recipe, flags = split_words(rest)
+    recipe, flags = recipe_and_flags(rest)
     if recipe is not None or not names:
         raise UsageError("name the teachers before any keys of the recipe: heed distill RUN --out STUDENT.")
     return [Path(name) for name in names], flags

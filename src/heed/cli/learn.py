@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from heed.cli.options import Device, Quiet, Threads, use_threads
-from heed.cli.train import TrainingFlags, recipe_keys, run_training, split_words
+from heed.cli.train import TrainingFlags, recipe_and_flags, recipe_keys, run_training
 from heed.core.environment import data_dir, distributed
 from heed.core.errors import UsageError
 from heed.core.progress import message, warn
@@ -98,7 +98,7 @@ def _run_of(words: list[str]) -> tuple[Path, list[str]]:
     """The run folder among the words, and the flags that are recipe keys."""
     if not words or words[0].startswith("-"):
         raise UsageError("name the run before any keys of the recipe: heed learn RUN --memory M --out NEW.")
-    recipe, flags = split_words(words[1:])
+    recipe, flags = recipe_and_flags(words[1:])
     if recipe is not None:
         raise UsageError("heed learn takes one run.")
     return Path(words[0]), flags

@@ -178,6 +178,16 @@ def require_writable(path: Path | None, flag: str = "--out") -> None:
         raise UsageError(f"{flag} {path}: name a file in an existing folder.")
 
 
+def merge_keys(keys: Mapping[str, object], flags: Mapping[str, object], table: str = "") -> dict[str, object]:
+    """Join keys that were given as `--KEY=VALUE` and those of other flags. Raises UsageError for one that is in both.
+
+    `table`: what is missing before each key, such as `decoding.`.
+    """
+    if twice := sorted(keys.keys() & flags.keys()):
+        raise UsageError(f"--{table}{twice[0]} and the option for the same key were both given: leave one of them out.")
+    return {**keys, **flags}
+
+
 def search_options(recipe: SearchOptions, given: Mapping[str, object]) -> SearchOptions:
     """The recipe's search options, changed by those of the command line; None means not given."""
     from heed.core.config import Document, build

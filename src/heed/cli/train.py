@@ -27,6 +27,7 @@ from heed.cli.options import (
     Threads,
     TokenColumn,
     language_of,
+    merge_keys,
     parse_minutes,
     use_threads,
 )  # fmt: skip
@@ -188,7 +189,7 @@ def train(
         raise UsageError("--seeds trains each model in a process of its own: leave out --nproc and torchrun.")
     if nproc > 1 and distributed().world_size == 1:
         raise typer.Exit(launch(nproc, sys.argv[1:]))
-    recipe, arguments = split_words(words or [])
+    recipe, arguments = recipe_and_flags(words or [])
     keys = recipe_keys(arguments, {**data.keys(recipe), **training.keys()})
     if run.resume is not None:
         _refuse_with_resume(run, recipe)
@@ -243,7 +244,7 @@ def _check_parts(run: RunFlags) -> None:
         raise UsageError("--init-backward needs --init-parts encoder.")
 
 
-def split_words(words: Sequence[str]) -> tuple[Path | None, list[str]]:
+def recipe_and_flags(words: Sequence[str]) -> tuple[Path | None, list[str]]:
     """The recipe among the words that are not declared options, and the flags that are recipe keys.
 
     A flag is `--KEY=VALUE` or `--KEY VALUE`, so a word after a flag without `=` belongs to it.
@@ -269,10 +270,7 @@ def recipe_keys(arguments: Sequence[str], flags: Mapping[str, object]) -> dict[s
     """Join the keys in `--KEY=VALUE` arguments and those of other flags. Raises UsageError for one that is in both."""
     from heed.core.config import parse_overrides
 
-    keys = parse_overrides(arguments)
-    if twice := sorted(keys.keys() & flags.keys()):
-        raise UsageError(f"--{twice[0]} and the option for the same key were both given: leave one of them out.")
-    return {**keys, **flags}
+    return merge_keys(parse_overrides(arguments), flags)
 
 
 def parse_part(text: str) -> dict[str, object]:

@@ -21,6 +21,7 @@ from heed.cli.options import (
     Json,
     OnBadBytes,
     Quiet,
+    merge_keys,
     search_options,
     warn_if_not_usable,
 )
@@ -185,10 +186,10 @@ class _Lines:
         """Raises UsageError for options that cannot be combined."""
         from heed.cli.constraints import InputLines, read_ban
 
-        names, keys = split_words(words)
+        names, keys = names_and_keys(words)
         self.loaded = combination.load(_only_run(names), compute)
         warn_if_not_usable(self.loaded, quiet)
-        changes = merge_keys(keys, search.keys())
+        changes = merge_keys(keys, search.keys(), "decoding.")
         options = search_options(self.loaded.decoding, changes)
         banned = read_ban(constraints.ban or (), constraints.ban_file, errors)
         self.options = search_options(options, {"ban": (*options.ban, *banned)})
@@ -224,7 +225,7 @@ def _translate_corpus(
         "--nbest": search.nbest, "--json": layout.json_lines, "--alignment": layout.alignment,
         "--json-input": constraints.json_input, "--prefix-file": constraints.prefix_file,
     })  # fmt: skip
-    names, keys = split_words(words)
+    names, keys = names_and_keys(words)
     if keys.get("nbest", 1) != 1:
         raise UsageError("with --ray, each row gets one translation: leave out --decoding.nbest.")
     run = _only_run(names).absolute()
@@ -260,7 +261,7 @@ def _open_corpus(*settings: Any) -> Callable[..., Mapping[str, Any]]:
     return translated
 
 
-def split_words(words: Sequence[str]) -> tuple[list[str], dict[str, object]]:
+def names_and_keys(words: Sequence[str]) -> tuple[list[str], dict[str, object]]:
     """Return the words that are not options, and the keys of [decoding] that are given as `--decoding.KEY=VALUE`."""
     from heed.core.config import parse_overrides
 
@@ -280,15 +281,6 @@ def _only_run(names: Sequence[str]) -> Path:
     if len(names) == 2 and Path(names[1]).is_file():
         advice = f". Read lines with < {names[1]}, or translate the whole file with heed translate-file"
     raise UsageError(f"expected one run, got {', '.join(names) or 'none'}{advice}.")
-
-
-def merge_keys(keys: Mapping[str, object], flags: Mapping[str, object]) -> dict[str, object]:
-    """Join the keys of [decoding] and the flags of the same names. Raises UsageError for one that is in both."""
-    if twice := sorted(keys.keys() & flags.keys()):
-        raise UsageError(
-            f"--decoding.{twice[0]} and the option for the same key were both given: leave one of them out."
-        )
-    return {**keys, **flags}
 
 
 def _check(

@@ -18,11 +18,12 @@ from heed.cli.options import (
     Glossary,
     Quiet,
     SrcColumn,
+    merge_keys,
     require_writable,
     search_options,
     warn_if_not_usable,
 )  # fmt: skip
-from heed.cli.translate import load_translator, merge_keys, split_words
+from heed.cli.translate import load_translator, names_and_keys
 from heed.core.errors import UsageError
 from heed.core.files import storage_errors
 from heed.core.progress import Progress, message
@@ -85,7 +86,7 @@ def translate_file(
     from heed.text.readers import parse_column
     from heed.text.readers.columns import Sides
 
-    names, keys = split_words(words)
+    names, keys = names_and_keys(words)
     if len(names) != 2:
         raise UsageError(f"expected a run and a file, got {', '.join(names) or 'none'}.")
     run, file = map(Path, names)
@@ -100,7 +101,7 @@ def translate_file(
         raise UsageError(f"--src-column and --tgt-column are for .csv and .tsv: leave them out for {file}.")
     loaded = load_translator(run, combination, compute, needs_pytorch=False)
     warn_if_not_usable(loaded, quiet)
-    given = merge_keys(keys, {"beam_size": beam} if beam else {})
+    given = merge_keys(keys, {"beam_size": beam} if beam else {}, "decoding.")
     if given.get("nbest", 1) != 1:
         raise UsageError("a file is written with one translation of each sentence: leave out --decoding.nbest.")
     options = search_options(loaded.decoding, {**given, "nbest": 1})

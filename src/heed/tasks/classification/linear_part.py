@@ -64,10 +64,10 @@ def outputs_on_valid(folder: Path, model: LinearNgrams, texts: Sequence[tuple[st
     return model.logits(texts)
 
 
-def report_linear(model: Any, loss_seconds: float, score: str, quiet: bool) -> None:
+def report_linear(model: Any, seconds: float, score: str, quiet: bool) -> None:
     """Print what the linear model is, and its validation score."""
     facts = model.facts
     scaling = "Naive Bayes ratios" if facts["scaling"] == "naive_bayes" else "tf-idf"
     what = f"{facts['features']:,} n-grams, {scaling}, C = {facts['strength']:g}"
     again = "" if model.held_out_outputs is None else "; fitted again on all rows"
-    message(f"linear model: {score} on validation ({what}; {loss_seconds:.1f} s{again})", quiet)
+    message(f"linear model: {score} on validation ({what}; {seconds:.1f} s{again})", quiet)
