@@ -52,6 +52,11 @@ Part = str | Span
 """Markup as it is written, or a span."""
 
 
+def has_text(parts: Sequence[Part]) -> bool:
+    """Whether there is text outside of codes."""
+    return any(isinstance(part, Span) and part.plain.strip() for part in parts)
+
+
 class PartsBuilder:
     """Collects the spans of a text and the markup between them, in the order of reading, each in constant time.
 

@@ -12,14 +12,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
 from xml.parsers import expat
 from xml.sax.saxutils import quoteattr
 
 from heed.core.errors import DataError, UsageError
 from heed.documents.file_format import FileContext, TextFormat
 from heed.documents.messages import TAG, add_tag
-from heed.documents.spans import Part, PartsBuilder, Span, escape_xml, without_unclosed
+from heed.documents.spans import Part, PartsBuilder, escape_xml, has_text, without_unclosed
 from heed.documents.text_translator import TextTranslator
 from heed.text.language.codes import same_tag
 from heed.text.readers.tmx import (
@@ -65,7 +64,7 @@ def translate_tmx(text: str, translator: TextTranslator, context: FileContext) -
         for each in translator.checked(units)
         if each.source is not None and each.target is None
     ]
-    todo = [(each, parts) for each, parts in segments if _has_text(parts)]
+    todo = [(each, parts) for each, parts in segments if has_text(parts)]
     context.notify(f"{len(todo):,} of {len(units):,} units have {sides.src_lang} and no {sides.tgt_lang}")
     outputs = translator.documents([parts for _, parts in todo])
     targets = [each.target or each.empty for each in units if each.source]
@@ -93,11 +92,6 @@ def _parsed(text: str, name: str, translator: TextTranslator) -> list[Unit]:
     begins = translator.checked(range(0, len(text), _BLOCK))
     units = [unit for begin in begins for unit in parser.feed(text[begin : begin + _BLOCK])]
     return units + parser.feed("", is_last=True)
-
-
-def _has_text(parts: Sequence[Part]) -> bool:
-    """Whether there is text outside of codes."""
-    return any(isinstance(part, Span) and part.plain.strip() for part in parts)
 
 
 class _UnitSides:

@@ -15,16 +15,16 @@ all else stay byte by byte, which translate-toolkit, with an XML tree of its own
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from xml.sax.saxutils import quoteattr
 
 from heed.core.errors import DataError
 from heed.documents.file_format import FileContext, TextFormat
-from heed.documents.spans import Part, Span
+from heed.documents.spans import Part, has_text
 from heed.documents.text_translator import TextTranslator
 from heed.documents.tmx import parse_segment
-from heed.documents.xliff_marks import Marked, completed, missing
+from heed.documents.xliff_marks import Marked, completed, is_blank, missing
 from heed.documents.xml_tokens import XmlToken, xml_tokens
 from heed.text.language.codes import same_tag
 from heed.text.readers.tmx import encoding_of, mended
@@ -34,7 +34,6 @@ _DONE = ("final", "signed-off")
 _LANGUAGES = {"file": ("source-language", "target-language"), "xliff": ("srcLang", "trgLang")}
 _MARKED = ' state="needs-review-translation" state-qualifier="mt-suggestion"'
 _TEXTS = ("source", "seg-source", "target")
-_MARKUP = re.compile(r"<[^<>]*>")
 
 
 @dataclass
@@ -77,7 +76,7 @@ class _Segment:
         attributes = (self.opening if self.is_new else self.target_tag or self.opening).attributes
         state = attributes.get("state", "")
         is_copy = not state and self.target_text in (self.source, self.segmented)
-        has_target = bool(_MARKUP.sub("", self.target_text).strip()) and state not in _UNTRANSLATED and not is_copy
+        has_target = not is_blank(self.target_text) and state not in _UNTRANSLATED and not is_copy
         is_approved = self.opening.attributes.get("approved") == "yes"
         return self.is_translated and not is_approved and (not has_target or bool(self.gaps))
 
@@ -95,7 +94,7 @@ def translate_xliff(text: str, translator: TextTranslator, context: FileContext)
     read = _read(xml_tokens(text, context.name, translator.checked), context)
     todo = [segment for segment in read.segments if segment.needs_translation]
     parsed = [(each, [_parsed(text) for text in _texts_of(each)]) for each in todo]
-    some = [(each, texts) for each, texts in parsed if any(map(_has_text, texts))]
+    some = [(each, texts) for each, texts in parsed if any(map(has_text, texts))]
     outputs = iter(translator.documents([parts for _, texts in some for parts in texts]))
     context.notify(f"{len(some):,} of {len(read.segments):,} segments")
     for each, texts in some:
@@ -124,10 +123,6 @@ def _texts_of(segment: _Segment) -> list[str]:
 
 def _parsed(text: str) -> list[Part]:
     return parse_segment(f"<seg>{text}</seg>".encode(), is_xliff=True)
-
-
-def _has_text(parts: Sequence[Part]) -> bool:
-    return any(isinstance(part, Span) and part.plain.strip() for part in parts)
 
 
 def _edits(segment: _Segment, inner: str) -> Iterator[tuple[int, int, str]]:

@@ -24,7 +24,12 @@ class Marked:
     @property
     def is_empty(self) -> bool:
         """Whether it has no text."""
-        return not _MARKUP.sub("", self.inner).strip()
+        return is_blank(self.inner)
+
+
+def is_blank(text: str) -> bool:
+    """Whether there is no text outside of markup."""
+    return not _MARKUP.sub("", text).strip()
 
 
 def marked(text: str) -> list[Marked]:

@@ -3,6 +3,8 @@
 | file        | contents                                                         |
 |-------------|------------------------------------------------------------------|
 | store.py    | the SQLite file: adding units, exact and near matches            |
+| related.py  | retrieval of related sentences                                   |
+| domain.py   | whether a text is more like some texts or like others            |
 | review.py   | units that look wrong: spam, contradictions                      |
 | shared.py   | the memory of a server                                           |
 | tmx.py      | writing a memory as TMX, for other programs                      |

@@ -12,6 +12,8 @@ from typing import Any
 from fastapi.responses import JSONResponse
 
 MODEL_NOT_FOUND = "model_not_found"
+CLOSE = {"connection": "close"}
+"""Header of an answer to a request whose body is not read to its end."""
 _CODES = {
     400: "bad_request", 401: "unauthorized", 403: "disabled", 404: "not_found", 408: "timeout", 413: "too_large",
     421: "wrong_host", 429: "rate_limited", 503: "overloaded", 504: "timeout",

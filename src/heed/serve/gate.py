@@ -11,12 +11,11 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from heed.core.errors import UsageError
-from heed.serve.errors import ApiError, error_response
+from heed.serve.errors import CLOSE, ApiError, error_response
 
 LOCAL_HOSTS = ("127.0.0.1", "::1", "localhost")
 ANY_HOST = "*"
 MAX_QUERY_FIELDS = 100
-_CLOSE = {"connection": "close"}
 _USUAL_PORTS = {"http": ":80", "https": ":443"}
 """Ports that browsers leave out."""
 
@@ -170,7 +169,7 @@ class Gate:
                 self._check(scope)
             except ApiError as error:
                 # The body is not read, and its length may be in doubt.
-                await error_response(error, scope["path"], _CLOSE)(scope, receive, send)
+                await error_response(error, scope["path"], CLOSE)(scope, receive, send)
                 return
         await self.app(scope, receive, send)
 

@@ -1,4 +1,4 @@
-"""Limits on requests, and the middleware that limits their bodies."""
+"""Limits: sizes and times that requests may not exceed, and the middleware that limits their bodies."""
 
 from __future__ import annotations
 
@@ -11,12 +11,10 @@ from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from heed.serve.errors import ApiError, error_response
+from heed.serve.errors import CLOSE, ApiError, error_response
 
 OTHER_CONNECTIONS = 512
 """Connections beyond one for each request in progress."""
-_CLOSE = {"connection": "close"}
-"""Header of an answer to a request whose body is not read to its end."""
 DISCARDED_BYTES = 64 << 20
 """What is read of a body that has been refused."""
 USUAL_CHARACTERS = 10_000
@@ -106,10 +104,10 @@ class BodyLimit:
             return
         except TimeoutError:
             error = ApiError(408, "The body of the request did not arrive in time.")
-            await error_response(error, scope["path"], _CLOSE)(scope, receive, send)
+            await error_response(error, scope["path"], CLOSE)(scope, receive, send)
             return
         except ApiError as error:
-            refusal = error_response(error, scope["path"], _CLOSE)
+            refusal = error_response(error, scope["path"], CLOSE)
             await refusal(scope, receive, self._ending_after(parts, send))
             return
         is_sent = False

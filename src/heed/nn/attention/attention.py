@@ -1,4 +1,4 @@
-"""The base of all attentions, and the way in which they are called."""
+"""Attention: the base of all its kinds, and the way in which they are called."""
 
 from __future__ import annotations
 
