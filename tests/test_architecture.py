@@ -269,20 +269,18 @@ OPENERS = {
     "heed.training.manifest": {"write_text": "a new checkpoint"},
     "heed.report.curves": {"atomic_write": "a picture that the user names"},
     "heed.export.ctranslate2": {"write_text": "a new converted model", "write_bytes": "the same"},
-    "heed.export.bert": {
-        "load_file": "a folder that the user names", "save_file": "the same",
-    },
+    "heed.export.bert": {"save_file": "another program's folder"},
     "heed.export.bert_tokenizer": {"read_text": "another program's folder", "write_text": "the same"},
     "heed.export.argos": {"atomic_write": "a file for another program", "read_bytes": "the same"},
     "heed.export.formats": {
         "atomic_write": "findings and a card in another program's folder", "open": "a file for another program",
     },
     "heed.export.programs": {"read_text": "another program's folder", "open": "a plain copy for another program"},
-    "heed.export.gpt2": {
-        "read_text": "another program's folder", "load_file": "the same", "save_file": "the same",
-        "write_text": "the same", "write_bytes": "the same",
+    "heed.export.gpt2": {"save_file": "another program's folder", "write_bytes": "the same"},
+    "heed.export.hugging_face": {
+        "read_text": "a folder that the user names", "load_file": "the same", "write_text": "another program's folder",
     },
-    "heed.export.marian": {"load_file": "a folder that the user names", "save_file": "the same"},
+    "heed.export.marian": {"save_file": "another program's folder"},
     "heed.export.marian_tokenizer": {"write_bytes": "another program's folder"},
     "heed.export.moses": {"open_text_output": "a file for another program"},
     "heed.export.word2vec": {"open_text_output": "a file for another program"},

@@ -110,7 +110,8 @@ def import_model(
         message(f"{out}: {num_pairs:,} phrase pairs{left_out}", quiet)
         return
     from heed.export.arpa import import_arpa
-    from heed.export.gpt2 import CONFIG, import_gpt2, read_json
+    from heed.export.gpt2 import import_gpt2
+    from heed.export.hugging_face import CONFIG, read_json
     from heed.export.word2vec import import_word2vec, is_word2vec
 
     if model.is_dir():

@@ -13,15 +13,14 @@ from typing import Any
 
 import torch
 from pydantic import ValidationError
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from torch import Tensor
 
 from heed.core.errors import DataError, UsageError
 from heed.core.files import atomic_folder, storage_errors
-from heed.core.weight_file import read_header, require_shapes
+from heed.core.weight_file import require_shapes
 from heed.export.bert_tokenizer import is_portable, read_tokenizer, write_tokenizer
-from heed.export.gpt2 import HEED, read_json, write_json
+from heed.export.hugging_face import CONFIG, HEED, read_json, read_tensors, require_names, require_supported, write_json
 from heed.export.imported_run import write_run
 from heed.models.encoder import EncoderConfig
 from heed.nn.contract import Vocabularies
@@ -34,7 +33,6 @@ from heed.tasks import task_type
 from heed.text.tokenizers import TOKENIZERS, TokenizerConfig
 from heed.training.config import TrainingConfig
 
-CONFIG = "config.json"
 AS_IT_IS = {"normaliser": {"form": "none", "strip_control": False}}
 """How a BERT that was trained elsewhere reads text: its tokenizer cleans it."""
 
@@ -202,10 +200,7 @@ def _read_config(document: Mapping[str, Any], path: Path) -> tuple[EncoderConfig
         "model_type": ("bert",), "position_embedding_type": ("absolute",), "tie_word_embeddings": (True,),
         "is_decoder": (False,), "add_cross_attention": (False,), "hidden_act": tuple(ACTIVATIONS),
     }  # fmt: skip
-    for key, allowed in supported.items():
-        if document.get(key, allowed[0]) not in allowed:
-            expected = " or ".join(map(repr, allowed))
-            raise DataError(f"{path}: {key} is {document[key]!r}, but heed supports only {expected}.")
+    require_supported(document, supported, path)
     try:
         epsilon, activation = float(document.get("layer_norm_eps", 1e-12)), document.get("hidden_act", "gelu")
         config = EncoderConfig(
@@ -223,14 +218,9 @@ def _read_config(document: Mapping[str, Any], path: Path) -> tuple[EncoderConfig
 
 def _read_weights(path: Path, num_layers: int, next_sentence: bool) -> dict[str, Tensor]:
     path = path.resolve()  # downloaded models are often links
-    present = {_renamed(name) for name in read_header(path).tensors}
-    needed = [bert_name for _, bert_names in _names(num_layers, next_sentence) for bert_name in bert_names]
-    if missing := [name for name in needed if name not in present]:
-        raise DataError(f"{path} has no weight {missing[0]!r}, so it is not the model that {CONFIG} describes.")
-    try:
-        weights = {_renamed(name): weight for name, weight in load_file(path).items()}
-    except (SafetensorError, OSError) as error:
-        raise DataError(f"{path} cannot be read: {error}.") from error
+    weights = {_renamed(name): weight for name, weight in read_tensors(path).items()}
+    needed = (bert_name for _, bert_names in _names(num_layers, next_sentence) for bert_name in bert_names)
+    require_names(weights, needed, path)
     return from_bert(weights, num_layers, next_sentence)
 
 

@@ -17,7 +17,7 @@ from tokenizers import normalizers
 from heed.core.config import show
 from heed.core.errors import DataError
 from heed.core.json_text import parse_json
-from heed.export.gpt2 import read_json, write_json
+from heed.export.hugging_face import TOKENIZER, read_json, write_json
 from heed.models.encoder import EncoderConfig
 from heed.run import Run
 from heed.text.tokenizers import MAX_BYTES, TOKENIZERS, Tokenizer, parse_tokenizer
@@ -25,7 +25,7 @@ from heed.text.tokenizers.hugging_face import OfLibrary, parsed
 from heed.text.tokenizers.wordpiece import BERT_MASK, BERT_PIECES, INSIDE, MAX_CHARACTERS, WordPiece, from_bert
 from heed.text.vocabulary import SPECIAL_PIECES
 
-TOKENIZER, VOCABULARY, OPTIONS = "tokenizer.json", "vocab.txt", "tokenizer_config.json"
+VOCABULARY, OPTIONS = "vocab.txt", "tokenizer_config.json"
 
 
 def is_portable(kind: str) -> bool:

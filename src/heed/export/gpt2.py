@@ -21,17 +21,25 @@ from typing import Any
 
 import torch
 from pydantic import Field, ValidationError
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from tokenizers import Tokenizer as Library
 from tokenizers import decoders, models, pre_tokenizers
 from torch import Tensor
 
 from heed.core.config import Config
-from heed.core.errors import DataError, MissingInputError, UsageError
+from heed.core.errors import DataError, UsageError
 from heed.core.files import atomic_folder, storage_errors
-from heed.core.json_text import parse_json
-from heed.core.weight_file import read_header, require_shapes
+from heed.core.weight_file import require_shapes
+from heed.export.hugging_face import (
+    CONFIG,
+    HEED,
+    TOKENIZER,
+    read_json,
+    read_tensors,
+    require_names,
+    require_supported,
+    write_json,
+)
 from heed.export.imported_run import write_run
 from heed.models.gpt import Gpt, GptConfig
 from heed.nn.contract import Vocabularies
@@ -53,14 +61,10 @@ from heed.text.tokenizers.hugging_face import Bpe, OfLibrary, parsed
 from heed.text.vocabulary import BOS_ID, EOS_ID, SPECIAL_PIECES
 from heed.training.config import TrainingConfig
 
-CONFIG, TOKENIZER = "config.json", "tokenizer.json"
 EMBEDDING, OUTPUT = "transformer.wte.weight", "lm_head.weight"
 END_OF_TEXT = "<|endoftext|>"
 IMPOSSIBLE = -1e4
 """A bias that makes a probability 0, in bfloat16 too."""
-
-HEED = "heed"
-"""The key of `config.json` for what only heed needs."""
 
 Weights = Mapping[str, Tensor]
 
@@ -172,11 +176,6 @@ def export_gpt2(run: Run, folder: Path) -> bool:
     return portable
 
 
-def write_json(path: Path, document: dict[str, Any]) -> None:
-    """Write a JSON file of a folder."""
-    path.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
-
-
 # --- import -------------------------------------------------------------------------------------------------
 
 
@@ -220,19 +219,6 @@ def import_gpt2(folder: Path, out: Path) -> int:
     return sum(weight.numel() for weight in weights.values())
 
 
-def read_json(path: Path) -> dict[str, Any]:
-    """A JSON object from a file of a folder. Raises MissingInputError or DataError."""
-    if not path.is_file():
-        raise MissingInputError(f"{path} is missing. Give a folder with {CONFIG}, {WEIGHTS} and {TOKENIZER}.")
-    try:
-        document = parse_json(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise DataError(f"{path} is not valid JSON: {error}.") from error
-    if not isinstance(document, dict):
-        raise DataError(f"{path}: expected a JSON object, got {type(document).__name__}.")
-    return document
-
-
 def _read_config(path: Path) -> tuple[GptConfig, int, bool]:
     """The model, its vocabulary size, and whether its output weight is the embedding."""
     document = read_json(path)
@@ -241,10 +227,7 @@ def _read_config(path: Path) -> tuple[GptConfig, int, bool]:
         "layer_norm_epsilon": (1e-5,), "scale_attn_weights": (True,), "scale_attn_by_inverse_layer_idx": (False,),
         "tie_word_embeddings": (True, False) if HEED in document else (True,),
     }  # fmt: skip
-    for key, allowed in supported.items():
-        if document.get(key, allowed[0]) not in allowed:
-            expected = " or ".join(map(repr, allowed))
-            raise DataError(f"{path}: {key} is {document[key]!r}, but heed supports only {expected}.")
+    require_supported(document, supported, path)
     try:
         d_model = int(document["n_embd"])
         config = GptConfig(
@@ -270,15 +253,10 @@ def _read_reading(path: Path, max_len: int) -> tuple[dict[str, Any], int]:
 def _read_weights(path: Path, num_layers: int, is_tied: bool) -> dict[str, Tensor]:
     """The weights under heed's names, in float32. `is_tied`: the output weight is the embedding."""
     path = path.resolve()  # downloaded models are often links
-    names_in_file = read_header(path).tensors.keys()
+    weights = read_tensors(path)
     names = list(_names(num_layers))
-    prefix = "transformer." if any(name.startswith("transformer.") for name in names_in_file) else ""
-    if missing := [prefix + name for _, name, _ in names if prefix + name not in names_in_file]:
-        raise DataError(f"{path} has no weight {missing[0]!r}, so it is not the model that {CONFIG} describes.")
-    try:
-        weights = load_file(path)
-    except (SafetensorError, OSError) as error:
-        raise DataError(f"{path} cannot be read: {error}.") from error
+    prefix = "transformer." if any(name.startswith("transformer.") for name in weights) else ""
+    require_names(weights, (prefix + name for _, name, _ in names), path)
     if not is_tied:
         name, output = f"{prefix}wte.weight", weights.get(OUTPUT, torch.empty(0))
         if (

@@ -17,17 +17,17 @@ from typing import Any
 
 import torch
 from pydantic import ValidationError
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from torch import Tensor
 
 from heed.core.errors import DataError, MissingInputError, UsageError
 from heed.core.files import atomic_folder, storage_errors
-from heed.core.weight_file import read_header, require_shapes
+from heed.core.weight_file import require_shapes
 from heed.decoding.detokenizer import Detokenizer
 from heed.decoding.options import SearchOptions
-from heed.export.bert import AS_IT_IS, CONFIG
-from heed.export.gpt2 import HEED, IMPOSSIBLE, read_json, write_json
+from heed.export.bert import AS_IT_IS
+from heed.export.gpt2 import IMPOSSIBLE
+from heed.export.hugging_face import CONFIG, HEED, read_json, read_tensors, require_names, require_supported, write_json
 from heed.export.imported_run import write_run
 from heed.export.marian_tokenizer import MarianTokenizers, read_tokenizers, write_tokenizers
 from heed.models.transformer import TransformerConfig
@@ -240,10 +240,7 @@ def _read_config(document: Mapping[str, Any], path: Path) -> TransformerConfig:
         "tie_word_embeddings": (True,) if document.get("share_encoder_decoder_embeddings", True) else (True, False),
     }  # fmt: skip
     defaults = {"scale_embedding": False, "activation_function": "gelu"}
-    for key, allowed in supported.items():
-        if (value := document.get(key, defaults.get(key, allowed[0]))) not in allowed:
-            expected = " or ".join(map(repr, allowed))
-            raise DataError(f"{path}: {key} is {value!r}, but heed supports only {expected}.")
+    require_supported(document, supported, path, defaults)
     tie = "all" if document.get("share_encoder_decoder_embeddings", True) else "target"
     try:
         return TransformerConfig.model_validate({
@@ -283,16 +280,11 @@ def _read_weights(path: Path, config: TransformerConfig, tokenizers: MarianToken
             f"{path} is missing. heed does not read pytorch_model.bin, which can run code: load the folder with "
             "MarianMTModel.from_pretrained of transformers, and write it again with save_pretrained."
         )
-    present = read_header(path).tensors.keys()
-    try:
-        tensors = {name: tensor.float() for name, tensor in load_file(path).items()}
-    except (SafetensorError, OSError) as error:
-        raise DataError(f"{path} cannot be read: {error}.") from error
+    tensors = {name: tensor.float() for name, tensor in read_tensors(path).items()}
 
     def first(*names: str) -> Tensor:
-        found = next((name for name in names if name in present), None)
-        if found is None:
-            raise DataError(f"{path} has no weight {names[0]!r}, so it is not the model that {CONFIG} describes.")
+        found = next((name for name in names if name in tensors), names[0])
+        require_names(tensors, [found], path)
         return tensors[found]
 
     weights = {name: torch.cat([first(each) for each in names]) for name, names in _blocks(config)}

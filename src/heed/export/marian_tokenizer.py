@@ -17,7 +17,7 @@ from typing import Any
 from heed.core.errors import DataError, MissingInputError
 from heed.core.json_text import parse_json
 from heed.core.own_files import read_own
-from heed.export.gpt2 import TOKENIZER, read_json, write_json
+from heed.export.hugging_face import TOKENIZER, read_json, write_json
 from heed.run import Run
 from heed.text.tokenizers import MAX_BYTES, TOKENIZERS, Tokenizer, parse_tokenizer
 from heed.text.tokenizers.hugging_face import OfLibrary

@@ -21,7 +21,7 @@ from heed.core.errors import UsageError
 from heed.core.files import atomic_folder, storage_errors
 from heed.decoding.detokenizer import Detokenizer
 from heed.export.ctranslate2 import num_positions
-from heed.export.gpt2 import write_json
+from heed.export.hugging_face import write_json
 from heed.export.marian_tokenizer import write_tokenizers
 from heed.models.transformer import LAYER_NORM_EPSILON, TransformerConfig
 from heed.run import Run
