@@ -70,6 +70,11 @@ class DataConfig(Config):
         """How to read invalid UTF-8 of a test set: as the training data, unless it is to be replaced there alone."""
         return self.errors if given == "strict" else given
 
+    def require(self, key: str) -> None:
+        """Raise UsageError if no file is named by this key, such as `text`, whose flag has the same name."""
+        if not getattr(self, key):
+            raise UsageError(f"data.{key} is missing: give --{key} F.")
+
     def resolve(self, path: str) -> str:
         """The path relative to `dir`. Raises UsageError for standard input and pipes."""
         resolved = path if path == "-" else str(Path(self.dir) / path)

@@ -24,8 +24,9 @@ from heed.data.line_hashes import LineHasher, LineHashes
 from heed.data.store import TRAIN, TokenStore, write_store
 from heed.data.validation import VALID, Row
 from heed.metrics.word_frequency import WordCounts
+from heed.tasks.data import DataConfig
 from heed.text.hashing import hash_text
-from heed.text.readers import FileFingerprint
+from heed.text.readers import FileFingerprint, fingerprint_file, read_text
 from heed.text.tokenizers import Tokenizer, TokenizerConfig, save_in_run, train_tokenizer
 
 T = TypeVar("T")
@@ -72,6 +73,12 @@ class Corpus:
     """Mean number of characters of the longer side of a sentence pair; 0 if it was not counted."""
     expected_quality: str = ""
     """The score that was expected before the training, with its spread; empty if it was not known."""
+
+
+def read_rows(data: DataConfig, path: str, keep_blank_lines: bool = False) -> Iterator[Row]:
+    """The normalised lines of a text, without blank ones unless these are kept."""
+    lines = (data.normaliser.apply(line) for line in read_text(data.resolve(path), data.errors))
+    return ((line,) for line in lines if keep_blank_lines or line.strip())
 
 
 def is_held_out(text: str, num_rows: int, hold_out: int, seed: int) -> bool:
@@ -190,7 +197,7 @@ class SeenRows:
     """Record of the training rows in the run folder: hashes of the rows and, for pairs, counts of the target words."""
 
     def __init__(self, folder: Path, words: WordCounts | None = None) -> None:
-        self._folder = folder
+        self.folder = folder
         self._lines = LineHasher(folder)
         self._words = words
 
@@ -202,7 +209,7 @@ class SeenRows:
 
     def write(self) -> None:
         """Write the record."""
-        files = RunFiles(self._folder)
+        files = RunFiles(self.folder)
         self._lines.write(files, LINES_SEEN)
         if self._words is not None:
             self._words.write(files, WORDS_SEEN)
@@ -266,6 +273,26 @@ def open_tokens(folder: Path, verify: bool = False) -> TokenStore:
 def vocabulary_digests(tokenizers: Mapping[str, Tokenizer]) -> dict[str, str]:
     """Fingerprint of the vocabulary of each side, which identifies the ids and weights that belong to it."""
     return {f"vocabulary_{side}": tokenizer.vocabulary.sha256 for side, tokenizer in tokenizers.items()}
+
+
+def finish(
+    data: DataConfig, key: str, seen: SeenRows, num_rows: int, num_valid: int, dropped: Mapping[str, int],
+    files: Mapping[str, FileFingerprint],
+) -> Corpus:  # fmt: skip
+    """Write the record of the training rows and the facts about the data, and return these.
+
+    `files`: those of training. The validation file is that of `data.valid_KEY`.
+    """
+    seen.write()
+    corpus = Corpus(num_rows, num_valid, dict(dropped), files, fingerprints(data, f"valid_{key}"))
+    write_corpus(seen.folder, corpus)
+    return corpus
+
+
+def fingerprints(data: DataConfig, key: str) -> dict[str, FileFingerprint]:
+    """The fingerprint of the file of a key, under the key without `valid_`; empty if it names none."""
+    path = getattr(data, key)
+    return {key.removeprefix("valid_"): fingerprint_file(data.resolve(path))} if path else {}
 
 
 def write_corpus(folder: Path, corpus: Corpus) -> None:

@@ -31,6 +31,7 @@ from heed.tasks.data import DataConfig
 from heed.tasks.defaults import Choices, Chosen, CorpusStats, Machine, shorter_warm_up
 from heed.tasks.predictor import ALONE, Combination, Predictor
 from heed.tasks.prepare import Corpus, open_tokens
+from heed.text.doctor.files import diagnose_text_files
 from heed.text.doctor.findings import Diagnosis
 from heed.text.tokenizers import Tokenizer
 
@@ -86,6 +87,13 @@ class Examination:
     diagnosis: Diagnosis
     num_repeated: int = 0
     """Additional rows of an epoch, because parts of the data are repeated."""
+
+
+def examine_text(data: Any, quiet: bool) -> Examination:
+    """Examine the text of a `[data]` table with the keys `text` and `valid_text`. Raises UsageError without a text."""
+    data.require("text")
+    valid = data.resolve(data.valid_text) if data.valid_text else None
+    return Examination(diagnose_text_files(data.resolve(data.text), valid, errors=data.errors, quiet=quiet))
 
 
 class Task(ABC):

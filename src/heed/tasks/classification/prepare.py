@@ -21,7 +21,6 @@ from heed.tasks.classification.labels import Labels
 from heed.tasks.classification.reading import Encoding
 from heed.tasks.classification.rows import LabelledTexts, TableRows, held_out, split, training_rows
 from heed.text.doctor.findings import Diagnosis
-from heed.text.readers import fingerprint_file
 from heed.text.readers.columns import listed
 from heed.text.readers.labelled import open_labelled
 from heed.text.tokenizers import Tokenizer
@@ -79,13 +78,7 @@ def prepare_classifier(
     fingerprint: dict[str, Any] = {"files": {}, **prepare.vocabulary_digests(dict(tokenizers))}
     sizes = (len(tokenizer.vocabulary), label_size)
     store = write_store(folder / "data" / "train", (*SIDES, "label"), rows, sizes, fingerprint)
-    seen.write()
-    corpus = prepare.Corpus(
-        len(store), len(valid), dict(dropped), {"table": fingerprint_file(data.resolve(data.table))},
-        {"table": fingerprint_file(data.resolve(data.valid_table))} if data.valid_table else {},
-    )  # fmt: skip
-    prepare.write_corpus(folder, corpus)
-    return corpus
+    return prepare.finish(data, "table", seen, len(store), len(valid), dropped, prepare.fingerprints(data, "table"))
 
 
 def _columns(table: Any) -> tuple[str, ...]:

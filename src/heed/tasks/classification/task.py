@@ -14,7 +14,6 @@ from jaxtyping import Float, Int
 from numpy.typing import NDArray
 from torch import Tensor
 
-from heed.core.errors import UsageError
 from heed.core.run_files import RunFiles
 from heed.data.batch import Ids, SourceBatch
 from heed.data.validation import VALID, Row, read_valid
@@ -107,8 +106,7 @@ class ClassificationTask(ReaderTask):
 
     @classmethod
     def examine(cls, data: TableData, quiet: bool) -> Examination:
-        if not data.table:
-            raise UsageError("data.table is missing: give --table F.")
+        data.require("table")
         valid = data.labelled(data.valid_table) if data.valid_table else None
         return Examination(diagnose_table(data.labelled(data.table), valid, errors=data.errors, quiet=quiet))
 

@@ -4,25 +4,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from itertools import islice
 from pathlib import Path
 
-from heed.core.errors import UsageError
 from heed.core.progress import watched
 from heed.data.validation import Row, write_valid
 from heed.decoding.scoring import MAX_SCORED_TOKENS
 from heed.tasks import prepare
 from heed.tasks.language_model.data import TextData
-from heed.text.readers import fingerprint_file, read_text
+from heed.text.readers import fingerprint_file
 from heed.text.tokenizers import SPELLED, Tokenizer, TokenizerConfig, encode_ended
 
 SIDES = ("tgt",)
-
-
-def read_lines_of(data: TextData, path: str) -> Iterator[Row]:
-    """The normalised lines of a text, without blank ones unless these are kept."""
-    lines = (data.normaliser.apply(line) for line in read_text(data.resolve(path), data.errors))
-    return ((line,) for line in lines if data.keep_blank_lines or line.strip())
 
 
 def prepare_language_model(
@@ -30,14 +24,13 @@ def prepare_language_model(
     reuse: Mapping[str, Tokenizer] | None = None, quiet: bool = True,
 ) -> prepare.Corpus:  # fmt: skip
     """Hold out validation lines, train a tokenizer (or `reuse` one) and encode, into the run folder."""
-    if not data.text:
-        raise UsageError("data.text is missing: give --text F.")
     dropped: Counter[str] = Counter()
+    read = partial(prepare.read_rows, data, keep_blank_lines=data.keep_blank_lines)
 
     def rows(held: bool, title: str) -> Iterator[Row]:
-        lines = watched(read_lines_of(data, data.text), title, "lines", quiet)
+        lines = watched(read(data.text), title, "lines", quiet)
         if data.valid_text:
-            return read_lines_of(data, data.valid_text) if held else lines
+            return read(data.valid_text) if held else lines
         if data.text_as == "lines":
             return prepare.split_rows(lines, num_lines, data.num_held_out, seed, held)
         return prepare.split_end(lines, num_lines, data.num_held_out, held)
@@ -49,10 +42,10 @@ def prepare_language_model(
 
     def spelled() -> Iterator[Row]:
         of_training = not data.vocabulary_text
-        lines = rows(False, "reading for the tokenizer") if of_training else read_lines_of(data, data.vocabulary_text)
+        lines = rows(False, "reading for the tokenizer") if of_training else read(data.vocabulary_text)
         return ((line + SPELLED[data.line_end],) for (line,) in lines)
 
-    num_spelled = sum(1 for _ in read_lines_of(data, data.vocabulary_text)) if data.vocabulary_text else num_lines
+    num_spelled = sum(1 for _ in read(data.vocabulary_text)) if data.vocabulary_text else num_lines
     tokenizers = reuse or prepare.train_tokenizers(tokenizer, SIDES, spelled, num_spelled, folder, quiet=quiet)
     if data.text_as == "lines":
         valid = prepare.short_enough(
@@ -61,15 +54,11 @@ def prepare_language_model(
     write_valid(folder, valid)
     seen = prepare.SeenRows(folder)
     ids = _encoded(rows(False, "encoding"), data.reading(tokenizers["tgt"]), data, dropped, seen)
-    files = {"text": fingerprint_file(data.resolve(data.text))}
+    files = prepare.fingerprints(data, "text")
     if data.vocabulary_text:
         files["vocabulary"] = fingerprint_file(data.resolve(data.vocabulary_text))
     store = prepare.write_tokens(folder, SIDES, ids, tokenizers, files)
-    seen.write()
-    valid_files = {"text": fingerprint_file(data.resolve(data.valid_text))} if data.valid_text else {}
-    corpus = prepare.Corpus(len(store), len(valid), dict(dropped), files, valid_files)
-    prepare.write_corpus(folder, corpus)
-    return corpus
+    return prepare.finish(data, "text", seen, len(store), len(valid), dropped, files)
 
 
 def _encoded(

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from heed.core.errors import UsageError
 from heed.data.batch import Batch
 from heed.data.text_stream import StreamLoader, TextStream, WindowLoader
 from heed.data.validation import read_valid
@@ -31,8 +30,7 @@ from heed.tasks.language_model.defaults import choose_language_model
 from heed.tasks.language_model.predictor import LanguageModelPredictor
 from heed.tasks.language_model.prepare import SIDES, prepare_language_model
 from heed.tasks.predictor import ALONE, Combination
-from heed.tasks.task import Examination, Loader, Validation
-from heed.text.doctor.files import diagnose_text_files
+from heed.tasks.task import Examination, Loader, Validation, examine_text
 from heed.text.doctor.findings import Diagnosis
 from heed.text.readers import read_text
 from heed.text.tokenizers import Tokenizer
@@ -87,14 +85,12 @@ class LanguageModelTask(GenerationTask):
 
     @classmethod
     def examine(cls, data: TextData, quiet: bool) -> Examination:
-        if not data.text:
-            raise UsageError("data.text is missing: give --text F.")
+        data.require("text")
         if data.vocabulary_text:
             next(
                 iter(read_text(data.resolve(data.vocabulary_text), data.errors)), None
             )  # fails early if it cannot be read
-        valid = data.resolve(data.valid_text) if data.valid_text else None
-        return Examination(diagnose_text_files(data.resolve(data.text), valid, errors=data.errors, quiet=quiet))
+        return examine_text(data, quiet)
 
     @classmethod
     def defaults(cls, stats: CorpusStats, machine: Machine, given: Mapping[str, Any]) -> Choices:

@@ -8,14 +8,12 @@ from itertools import chain, islice, pairwise
 from pathlib import Path
 from typing import Any
 
-from heed.core.errors import UsageError
 from heed.core.progress import watched
 from heed.data.masking import equal_parts
 from heed.data.next_sentence import BEGINS
 from heed.data.validation import Row, write_valid
 from heed.tasks import prepare
 from heed.tasks.masked_language_model.data import MaskedTextData
-from heed.text.readers import fingerprint_file, read_text
 from heed.text.tokenizers import Tokenizer
 from heed.text.vocabulary import UNK_ID
 
@@ -57,22 +55,12 @@ def prepare_text(
     dropped: Counter[str] = Counter()
     seen = prepare.SeenRows(folder)
     ids = _encoded(rows(False, "encoding", dropped), tokenizers["src"], most_tokens(data), dropped, seen)
-    files = {"text": fingerprint_file(data.resolve(data.text))}
+    files = prepare.fingerprints(data, "text")
     if data.next_sentence:
         store = prepare.write_tokens(folder, (*SIDES, BEGINS), ids, tokenizers, files, {BEGINS: 2})
     else:
         store = prepare.write_tokens(folder, SIDES, (row[:1] for row in ids), tokenizers, files)
-    seen.write()
-    valid_files = {"text": fingerprint_file(data.resolve(data.valid_text))} if data.valid_text else {}
-    corpus = prepare.Corpus(len(store), len(valid), dict(dropped), files, valid_files)
-    prepare.write_corpus(folder, corpus)
-    return corpus
-
-
-def require_text(data: MaskedTextData) -> None:
-    """Raise UsageError without a text."""
-    if not data.text:
-        raise UsageError("data.text is missing: give --text F.")
+    return prepare.finish(data, "text", seen, len(store), len(valid), dropped, files)
 
 
 def most_tokens(data: MaskedTextData) -> int:
@@ -82,9 +70,9 @@ def most_tokens(data: MaskedTextData) -> int:
 
 def _lines_of(data: MaskedTextData, path: str) -> Iterator[Row]:
     """The lines of a text that are not blank; for next sentences each with the line that follows it, or ""."""
-    lines = (data.normaliser.apply(line) for line in read_text(data.resolve(path), data.errors))
     if not data.next_sentence:
-        return ((line,) for line in lines if line.strip())
+        return prepare.read_rows(data, path)
+    lines = (line for (line,) in prepare.read_rows(data, path, keep_blank_lines=True))
     followed = pairwise(chain(lines, [""]))
     return ((line, following if following.strip() else "") for line, following in followed if line.strip())
 

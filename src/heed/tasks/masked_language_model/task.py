@@ -30,10 +30,9 @@ from heed.tasks.defaults import Choices, CorpusStats, Machine
 from heed.tasks.masked_language_model.data import MaskedTextData
 from heed.tasks.masked_language_model.defaults import choose_masked_language_model
 from heed.tasks.masked_language_model.predictor import MaskedLanguageModelPredictor
-from heed.tasks.masked_language_model.prepare import MASK, SIDES, cut, most_tokens, prepare_text, require_text
+from heed.tasks.masked_language_model.prepare import MASK, SIDES, cut, most_tokens, prepare_text
 from heed.tasks.predictor import ALONE, Combination
-from heed.tasks.task import Examination, Loader, Loss, Sample, Task, Validation
-from heed.text.doctor.files import diagnose_text_files
+from heed.tasks.task import Examination, Loader, Loss, Sample, Task, Validation, examine_text
 from heed.text.doctor.findings import Diagnosis
 from heed.text.tokenizers import Tokenizer
 from heed.text.vocabulary import EOS_ID, PAD_ID, SPECIAL_PIECES
@@ -84,9 +83,7 @@ class MaskedLanguageModelTask(Task):
 
     @classmethod
     def examine(cls, data: MaskedTextData, quiet: bool) -> Examination:
-        require_text(data)
-        valid = data.resolve(data.valid_text) if data.valid_text else None
-        return Examination(diagnose_text_files(data.resolve(data.text), valid, errors=data.errors, quiet=quiet))
+        return examine_text(data, quiet)
 
     @classmethod
     def defaults(cls, stats: CorpusStats, machine: Machine, given: Mapping[str, Any]) -> Choices:

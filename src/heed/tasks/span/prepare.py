@@ -19,7 +19,6 @@ from heed.tasks.span.rows import require_divided, row_of, train_questions, valid
 from heed.tasks.span.words import MARKS, MAX_QUESTION_WORDS, Cell, PairEncoder, Row, SpanWords, SplitQuestion
 from heed.tasks.words import WordEncoder, looked_up, normalised
 from heed.text.normalise import Normaliser
-from heed.text.readers import fingerprint_file
 from heed.text.readers.questions import Question
 from heed.text.tokenizers import Tokenizer
 from heed.text.words import split_words
@@ -61,14 +60,10 @@ def prepare_spans(
     encoder = PairEncoder(words, data.max_tokens, data.overlap, recipe.model.max_positions)
     seen, dropped = prepare.SeenRows(folder), Counter[str]()
     rows = encoded(questions("encoding"), encoder, recipe.head, dropped, seen)
-    files = {"table": fingerprint_file(data.resolve(data.table))}
+    files = prepare.fingerprints(data, "table")
     store = _write_store(folder, rows, encoder, recipe, files)
     prepare.require_trainable(store)
-    seen.write()
-    valid_files = {"table": fingerprint_file(data.resolve(data.valid_table))} if data.valid_table else {}
-    corpus = prepare.Corpus(len(store), len(valid), dict(dropped), files, valid_files)
-    prepare.write_corpus(folder, corpus)
-    return corpus
+    return prepare.finish(data, "table", seen, len(store), len(valid), dropped, files)
 
 
 def _distinct_texts(questions: Iterable[Question]) -> Iterator[str]:

@@ -11,7 +11,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from heed.core.errors import UsageError
 from heed.core.run_files import RunFiles
 from heed.data.batch import Ids
 from heed.data.validation import read_valid
@@ -82,8 +81,7 @@ class SpanTask(ReaderTask):
 
     @classmethod
     def examine(cls, data: SpanData, quiet: bool) -> Examination:
-        if not data.table:
-            raise UsageError("data.table is missing: give --table F.")
+        data.require("table")
         valid = data.questions(data.valid_table) if data.valid_table else None
         return Examination(diagnose_questions(data.questions(data.table), valid, quiet=quiet))
 

@@ -8,7 +8,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from heed.core.errors import UsageError
 from heed.core.progress import watched
 from heed.core.run_files import RunFiles
 from heed.data.store import write_store
@@ -18,7 +17,6 @@ from heed.tasks import prepare
 from heed.tasks.tagging.data import TagData
 from heed.tasks.tagging.labels import FIRST_MARK, TagLabels, collect_labels
 from heed.tasks.words import COLUMNS, WordEncoder, Words, looked_up, normalised
-from heed.text.readers import fingerprint_file
 from heed.text.readers.conll import TaggedSentence, layout_of
 from heed.text.tag_schemes import SchemeCounts
 from heed.text.tokenizers import Tokenizer, TokenizerConfig
@@ -47,8 +45,6 @@ def prepare_tagging(
 
     Equal sentences are held out together.
     """
-    if not data.conll:
-        raise UsageError("data.conll is missing: give --conll F.")
 
     def sentences(held: bool, title: str = "") -> Iterator[TaggedSentence]:
         if data.valid_conll:
@@ -79,14 +75,10 @@ def prepare_tagging(
     seen, dropped = prepare.SeenRows(folder), Counter[str]()
     encoder = WordEncoder(data, words, labels)
     rows = _encoded(sentences(False, "encoding"), encoder, data.max_tokens, dropped, seen)
-    files = {"conll": fingerprint_file(data.resolve(data.conll))}
+    files = prepare.fingerprints(data, "conll")
     store = _write_store(folder, rows, encoder, data.max_tokens, files)
     prepare.require_trainable(store)
-    seen.write()
-    valid_files = {"conll": fingerprint_file(data.resolve(data.valid_conll))} if data.valid_conll else {}
-    corpus = prepare.Corpus(len(store), len(valid), dict(dropped), files, valid_files)
-    prepare.write_corpus(folder, corpus)
-    return corpus
+    return prepare.finish(data, "conll", seen, len(store), len(valid), dropped, files)
 
 
 def _num_singletons(tokenizer: Tokenizer, lines: Iterable[Row]) -> int:

@@ -12,7 +12,6 @@ import torch
 from numpy.typing import NDArray
 
 from heed.core.config import Config
-from heed.core.errors import UsageError
 from heed.core.run_files import RunFiles
 from heed.data.batch import Ids
 from heed.data.validation import read_valid
@@ -82,8 +81,7 @@ class TaggingTask(ReaderTask):
 
     @classmethod
     def examine(cls, data: TagData, quiet: bool) -> Examination:
-        if not data.conll:
-            raise UsageError("data.conll is missing: give --conll F.")
+        data.require("conll")
         valid = data.resolve(data.valid_conll) if data.valid_conll else None
         return Examination(
             diagnose_conll_files(data.resolve(data.conll), valid, columns=data.columns, errors=data.errors, quiet=quiet)

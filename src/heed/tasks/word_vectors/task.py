@@ -16,7 +16,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from heed.core.errors import UsageError
 from heed.data.store import TokenStore
 from heed.data.validation import read_valid
 from heed.data.word_windows import InputRows, WindowBatch, WindowSampler, WordWindowLoader, batch_random
@@ -29,12 +28,11 @@ from heed.nn.negative_sampling import negative_sampling_loss, pair_losses
 from heed.tasks import prepare
 from heed.tasks.defaults import Choices, CorpusStats, Machine
 from heed.tasks.predictor import ALONE, Combination
-from heed.tasks.task import Examination, Loader, Loss, Task, Validation, refuse_settings_of_translation
+from heed.tasks.task import Examination, Loader, Loss, Task, Validation, examine_text, refuse_settings_of_translation
 from heed.tasks.word_vectors.data import WordText
 from heed.tasks.word_vectors.defaults import choose_word_vectors
 from heed.tasks.word_vectors.predictor import WordVectorPredictor, input_rows
 from heed.tasks.word_vectors.prepare import SIDES, prepare_words
-from heed.text.doctor.files import diagnose_text_files
 from heed.text.doctor.findings import Diagnosis
 from heed.text.tokenizers import Tokenizer
 from heed.text.vocabulary import SPECIAL_PIECES, UNK_ID
@@ -74,10 +72,7 @@ class WordVectorTask(Task):
 
     @classmethod
     def examine(cls, data: WordText, quiet: bool) -> Examination:
-        if not data.text:
-            raise UsageError("data.text is missing: give --text F.")
-        valid = data.resolve(data.valid_text) if data.valid_text else None
-        return Examination(diagnose_text_files(data.resolve(data.text), valid, errors=data.errors, quiet=quiet))
+        return examine_text(data, quiet)
 
     @classmethod
     def defaults(cls, stats: CorpusStats, machine: Machine, given: Mapping[str, Any]) -> Choices:
