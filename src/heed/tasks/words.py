@@ -5,20 +5,29 @@ Tagging and extractive answers share it.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, Protocol, Self, TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, NonNegativeInt
 
+from heed.core.run_files import RunFiles
 from heed.data.batch import Ids
+from heed.data.validation import Row
+from heed.nn.contract import Vocabularies
 from heed.nn.word_source import CHARACTER_PAD, CHARACTER_UNKNOWN, WordSource
 from heed.text.normalise import Normaliser
 from heed.text.tokenizers import Tokenizer
 from heed.text.vocabulary import UNK_ID, Vocabulary
 
+LABELS = "labels.json"
+"""The file of what the ids of a run stand for."""
+MIN_CHARACTER_COUNT = 2
+"""Rarer characters are read as unknown, so that the unknown one is trained."""
 MAX_CHARACTERS = 40
 """Characters of a word that are read; of longer words the first and the last 20."""
 COLUMNS = ("src", "starts", "chars", "cases", "marks")
@@ -55,6 +64,34 @@ class Words:
     tokens: Sequence[str]
     marks: Sequence[str] = ()
     """A mark for each token, or none."""
+
+
+class StoredLabels(BaseModel):
+    """What the ids of a run stand for; `labels.json` of its folder."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    format: NonNegativeInt = 1
+
+    def write(self, files: RunFiles) -> None:
+        """Write `labels.json`."""
+        files.write_as(self, LABELS)
+
+    @classmethod
+    def read(cls, files: RunFiles) -> Self:
+        """Read `labels.json`. Raises DataError if it is damaged."""
+        return files.read_as(cls, LABELS)
+
+
+def frequent_characters(counts: Mapping[str, int]) -> tuple[str, ...]:
+    """The characters that get ids, in order."""
+    return tuple(sorted(character for character, count in counts.items() if count >= MIN_CHARACTER_COUNT))
+
+
+def num_singletons(tokenizer: Tokenizer, lines: Iterable[Row]) -> int:
+    """The number of words of the vocabulary that occur once; the most frequent words come first."""
+    counts = Counter(word for (line,) in lines for word in line.split())
+    return sum(counts[piece] == 1 for piece in tokenizer.vocabulary.pieces)
 
 
 L = TypeVar("L", bound=WordIds)
@@ -147,6 +184,19 @@ def with_starts(ids: Sequence[int], word_of: Sequence[int | None], number: int) 
         pieces.append(id)
     begin(number)
     return pieces, starts
+
+
+def trial_columns(vocabularies: Vocabularies, num_rows: int, num_words: int) -> dict[str, list[list[int]]]:
+    """The columns of sentences of random words, each of one piece and six characters."""
+    spelled = [[*word, CHARACTER_PAD] * num_words for word in random_ids(vocabularies.num_characters, num_rows, 6)]
+    pieces = random_ids(vocabularies.src_size, num_rows, num_words)
+    ones = [[1] * num_words] * num_rows
+    return dict(zip(COLUMNS, (pieces, [[*range(num_words)]] * num_rows, spelled, ones, ones), strict=True))
+
+
+def random_ids(below: int, num_rows: int, num_words: int) -> list[list[int]]:
+    """Random ids for a batch that is never trained on."""
+    return torch.randint(2, max(3, below), (num_rows, num_words)).tolist()
 
 
 def word_source(columns: Mapping[str, Sequence[Ids]]) -> WordSource:

@@ -17,15 +17,13 @@ from heed.tasks import prepare
 from heed.tasks.span.batch import ALL_COLUMNS
 from heed.tasks.span.rows import require_divided, row_of, train_questions, valid_questions
 from heed.tasks.span.words import MARKS, MAX_QUESTION_WORDS, Cell, PairEncoder, Row, SpanWords, SplitQuestion
-from heed.tasks.words import WordEncoder, looked_up, normalised
+from heed.tasks.words import WordEncoder, frequent_characters, looked_up, normalised, num_singletons
 from heed.text.normalise import Normaliser
 from heed.text.readers.questions import Question
 from heed.text.tokenizers import Tokenizer
 from heed.text.words import split_words
 
 SIDES = ("src",)
-MIN_CHARACTER_COUNT = 2
-"""Rarer characters are read as unknown, so that the unknown one is trained."""
 LOST = "the answer is not in the context"
 TOO_LONG = "every answer is longer than head.max_words"
 UNANSWERED = "without an answer (head.no_answer is false)"
@@ -53,7 +51,7 @@ def prepare_spans(
     has_own_words = recipe.tokenizer.kind == "word" and not reuse
     labels = SpanWords(
         characters=_characters(questions("reading characters")),
-        num_singletons=_num_singletons(tokenizer, lines()) if has_own_words else 0,
+        num_singletons=num_singletons(tokenizer, lines()) if has_own_words else 0,
     )
     labels.write(RunFiles(folder))
     words = WordEncoder(data, tokenizer, labels)
@@ -79,14 +77,8 @@ def _distinct_texts(questions: Iterable[Question]) -> Iterator[str]:
 def _characters(questions: Iterable[Question]) -> tuple[str, ...]:
     counts = Counter[str]()
     for text in _distinct_texts(questions):
-        counts.update(text)
-    return tuple(sorted(c for c, count in counts.items() if count >= MIN_CHARACTER_COUNT and not c.isspace()))
-
-
-def _num_singletons(tokenizer: Tokenizer, lines: Iterable[TextRow]) -> int:
-    """The number of words of the vocabulary that occur once; the most frequent words come first."""
-    counts = Counter(word for (line,) in lines for word in line.split())
-    return sum(counts[piece] == 1 for piece in tokenizer.vocabulary.pieces)
+        counts.update("".join(text.split()))
+    return frequent_characters(counts)
 
 
 def encoded(

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from heed.core.run_files import RunFiles
@@ -24,16 +23,16 @@ from heed.tasks.defaults import Choices, CorpusStats, Machine
 from heed.tasks.predictor import ALONE, Combination
 from heed.tasks.reader_task import ReaderTask
 from heed.tasks.span.answering import Answerer
-from heed.tasks.span.batch import ALL_COLUMNS, SpanBatch, collate
+from heed.tasks.span.batch import SpanBatch, collate
 from heed.tasks.span.data import SpanData, SpanHeadConfig
 from heed.tasks.span.defaults import choose_span_reader
 from heed.tasks.span.evaluation import CHOICE, SCORES, statistics_of
 from heed.tasks.span.predictor import SpanPredictor
 from heed.tasks.span.prepare import SIDES, prepare_spans
 from heed.tasks.span.rows import question_of
-from heed.tasks.span.words import LABELS, PairEncoder, SpanWords
+from heed.tasks.span.words import PairEncoder, SpanWords
 from heed.tasks.task import Examination, Loss, Sample, Validation
-from heed.tasks.words import WordEncoder
+from heed.tasks.words import LABELS, WordEncoder, trial_columns
 from heed.text.doctor.findings import Diagnosis
 from heed.text.doctor.questions import diagnose_questions
 from heed.text.tokenizers import Tokenizer
@@ -151,18 +150,9 @@ class SpanTask(ReaderTask):
         words = max(4, min(round(length), tokens_per_batch, self.recipe.data.max_tokens) - 1)
         num_rows = max(1, tokens_per_batch // (words + 1))
 
-        def draw(below: int, size: int = words) -> list[list[int]]:
-            return torch.randint(2, max(3, below), (num_rows, size)).tolist()
-
-        spelled = [[*word, 0] * words for word in draw(vocabularies.num_characters, 6)]
-        ones = [[1] * words] * num_rows
-        spans: list[list[int]] = [[3, 0]] * num_rows
-        none: list[list[int]] = [[]] * num_rows
-        values = (
-            draw(vocabularies.src_size), [[*range(words)]] * num_rows, spelled, ones, ones, [[2]] * num_rows, spans,
-            none,
-        )  # fmt: skip
-        return collate(dict(zip(ALL_COLUMNS, values, strict=True)), range(num_rows))
+        columns = trial_columns(vocabularies, num_rows, words)
+        of_question = {"asked": [2], "answers": [3, 0], "candidates": []}
+        return collate({**columns, **{name: [row] * num_rows for name, row in of_question.items()}}, range(num_rows))
 
     @classmethod
     def predictor(cls, run: Any, combined: Combination = ALONE) -> SpanPredictor:

@@ -12,17 +12,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, NonNegativeInt
+from pydantic import NonNegativeInt
 
-from heed.core.run_files import RunFiles
 from heed.nn.contract import Vocabularies
 from heed.nn.word_source import CHARACTER_PAD, FIRST_CHARACTER
-from heed.tasks.words import COLUMNS, WordEncoder, Words
+from heed.tasks.words import COLUMNS, StoredLabels, WordEncoder, Words
 from heed.text.readers.questions import Answer, Question
 from heed.text.vocabulary import Vocabulary
 from heed.text.words import Word, split_words
 
-LABELS = "labels.json"
 MARKS = ("", "other", "question", "found", "alike", "same", "mark", "candidate", "named")
 """Marks: none, and after one that is not used: of the question a word, and one that the context has; of the context a
 word that begins like one of the question, and one that is in it; the word that is asked about; candidates, and their
@@ -35,12 +33,9 @@ Cell = tuple[int, int]
 """A span: its first word, counted within the context, and the number of further words."""
 
 
-class SpanWords(BaseModel):
+class SpanWords(StoredLabels):
     """What the ids of characters stand for, and the words that occur once; `labels.json` of a run folder."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
-
-    format: NonNegativeInt = 1
     characters: tuple[str, ...] = ()
     """Characters of words, from id 2 on; fewer than these are unknown."""
     num_singletons: NonNegativeInt = 0
@@ -62,15 +57,6 @@ class SpanWords(BaseModel):
             num_pieces, 2, num_characters=len(self.characters) + FIRST_CHARACTER, num_marks=len(MARKS) - 1,
             num_singletons=self.num_singletons,
         )  # fmt: skip
-
-    def write(self, files: RunFiles) -> None:
-        """Write `labels.json`."""
-        files.write_as(self, LABELS)
-
-    @classmethod
-    def read(cls, files: RunFiles) -> SpanWords:
-        """Read `labels.json`. Raises DataError if it is damaged."""
-        return files.read_as(cls, LABELS)
 
 
 @dataclass(frozen=True)

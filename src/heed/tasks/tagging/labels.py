@@ -8,30 +8,24 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import torch
-from pydantic import BaseModel, ConfigDict, NonNegativeInt
+from pydantic import NonNegativeInt
 
-from heed.core.run_files import RunFiles
 from heed.nn.contract import Vocabularies
 from heed.nn.crf import Legal
 from heed.nn.word_source import FIRST_CHARACTER
+from heed.tasks.words import StoredLabels, frequent_characters
 from heed.text.readers.conll import TaggedSentence
 from heed.text.tag_schemes import OUTSIDE, Scheme, Span, converted, follows, split_tag
 from heed.text.tag_schemes import written as tags_of
 
-LABELS = "labels.json"
-MIN_CHARACTER_COUNT = 2
-"""Rarer characters are read as unknown, so that the unknown one is trained."""
 MAX_MARKS = 200
 FIRST_MARK = 2
 """Marks: 0 for none, 1 for any that is not listed."""
 
 
-class TagLabels(BaseModel):
+class TagLabels(StoredLabels):
     """What the ids of tags, characters and marks stand for."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
-
-    format: NonNegativeInt = 1
     labels: tuple[str, ...]
     """The tags of the model in its own scheme."""
     scheme: Scheme
@@ -76,15 +70,6 @@ class TagLabels(BaseModel):
         """Which tags may begin a sentence, follow each other and end a sentence."""
         return legal_steps(self.labels, self.scheme)
 
-    def write(self, files: RunFiles) -> None:
-        """Write `labels.json`."""
-        files.write_as(self, LABELS)
-
-    @classmethod
-    def read(cls, files: RunFiles) -> TagLabels:
-        """Read `labels.json`. Raises DataError if it is damaged."""
-        return files.read_as(cls, LABELS)
-
 
 def legal_steps(labels: Sequence[str], scheme: Scheme) -> Legal:
     """Which tags may begin a sentence, follow each other and end a sentence in a scheme."""
@@ -128,9 +113,9 @@ def collect_labels(sentences: Iterable[TaggedSentence], written: Scheme, scheme:
             characters.update(token)
     if not any(follows(None, tag, scheme) and follows(tag, None, scheme) for tag in tags):
         tags.update(tag for _, type in map(split_tag, [*tags]) for tag in tags_of([Span(0, 1, type)], 1, scheme))
-    frequent = sorted(character for character, count in characters.items() if count >= MIN_CHARACTER_COUNT)
     listed = sorted(tags, key=lambda tag: (tag != OUTSIDE, tag))
     kinds = sorted(mark for mark, _ in marks.most_common(MAX_MARKS))
     return TagLabels(
-        labels=tuple(listed), scheme=scheme, written=written, characters=tuple(frequent), marks=tuple(kinds)
-    )
+        labels=tuple(listed), scheme=scheme, written=written, characters=frequent_characters(characters),
+        marks=tuple(kinds),
+    )  # fmt: skip

@@ -16,7 +16,7 @@ from heed.nn.word_source import FIRST_CHARACTER, NUM_CASES
 from heed.tasks import prepare
 from heed.tasks.tagging.data import TagData
 from heed.tasks.tagging.labels import FIRST_MARK, TagLabels, collect_labels
-from heed.tasks.words import COLUMNS, WordEncoder, Words, looked_up, normalised
+from heed.tasks.words import COLUMNS, WordEncoder, Words, looked_up, normalised, num_singletons
 from heed.text.readers.conll import TaggedSentence, layout_of
 from heed.text.tag_schemes import SchemeCounts
 from heed.text.tokenizers import Tokenizer, TokenizerConfig
@@ -70,7 +70,7 @@ def prepare_tagging(
     tokenizers = reuse or prepare.train_tokenizers(tokenizer, SIDES, lines, num_rows, folder, quiet=quiet)
     words = tokenizers["src"]
     if tokenizer.kind == "word" and not reuse:  # the words of another vocabulary are not in the order of these counts
-        labels = labels.model_copy(update={"num_singletons": _num_singletons(words, lines())})
+        labels = labels.model_copy(update={"num_singletons": num_singletons(words, lines())})
     labels.write(RunFiles(folder))
     seen, dropped = prepare.SeenRows(folder), Counter[str]()
     encoder = WordEncoder(data, words, labels)
@@ -79,12 +79,6 @@ def prepare_tagging(
     store = _write_store(folder, rows, encoder, data.max_tokens, files)
     prepare.require_trainable(store)
     return prepare.finish(data, "conll", seen, len(store), len(valid), dropped, files)
-
-
-def _num_singletons(tokenizer: Tokenizer, lines: Iterable[Row]) -> int:
-    """The number of words of the vocabulary that occur once; the most frequent words come first."""
-    counts = Counter(word for (line,) in lines for word in line.split())
-    return sum(counts[piece] == 1 for piece in tokenizer.vocabulary.pieces)
 
 
 def _encoded(

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from heed.core.config import Config
@@ -28,12 +27,12 @@ from heed.tasks.tagging.batch import TagBatch, collate
 from heed.tasks.tagging.data import TagData
 from heed.tasks.tagging.defaults import choose_tagger
 from heed.tasks.tagging.evaluation import marked_text, statistics_of
-from heed.tasks.tagging.labels import LABELS, TagLabels, TagVocabularies
+from heed.tasks.tagging.labels import TagLabels, TagVocabularies
 from heed.tasks.tagging.predictor import TaggingPredictor
 from heed.tasks.tagging.prepare import SIDES, prepare_tagging, words_of
 from heed.tasks.tagging.tagger import Tagger
 from heed.tasks.task import Examination, Loss, Sample, Validation
-from heed.tasks.words import COLUMNS, WordEncoder
+from heed.tasks.words import LABELS, WordEncoder, random_ids, trial_columns
 from heed.text.doctor.findings import Diagnosis
 from heed.text.doctor.tags import diagnose_conll_files
 from heed.text.tokenizers import Tokenizer
@@ -152,14 +151,8 @@ class TaggingTask(ReaderTask):
         words = max(1, min(round(length), tokens_per_batch) - 1)
         num_rows = max(1, tokens_per_batch // (words + 1))
 
-        def draw(below: int, size: int = words) -> list[list[int]]:
-            return torch.randint(2, max(3, below), (num_rows, size)).tolist()
-
-        spelled = [[*word, 0] * words for word in draw(vocabularies.num_characters, 6)]
-        ones = [[1] * words] * num_rows
-        values = (draw(vocabularies.src_size), [[*range(words)]] * num_rows, spelled, ones, ones)
-        columns = dict(zip(COLUMNS, values, strict=True))
-        return collate({**columns, "tags": draw(vocabularies.tgt_size)}, range(num_rows))
+        columns = trial_columns(vocabularies, num_rows, words)
+        return collate({**columns, "tags": random_ids(vocabularies.tgt_size, num_rows, words)}, range(num_rows))
 
     @classmethod
     def predictor(cls, run: Any, combined: Combination = ALONE) -> TaggingPredictor:
