@@ -30,13 +30,14 @@ import heed
 from heed.core.config import Document
 from heed.core.environment import num_cpus
 from heed.core.errors import HeedError
+from heed.core.run_files import RECIPE, WEIGHTS
 from heed.decoding.options import SearchOptions
 from heed.execute import execute
 from heed.inference.translator import ModelTranslator
 from heed.metrics import score_outputs
 from heed.nn.device import choose_device
 from heed.planner import Planner, TrainOptions
-from heed.run import RECIPE, WEIGHTS, Run
+from heed.run import Run
 from heed.text.normalise import Normaliser
 from heed.text.tokenizers import Tokenizer
 from heed.text.vocabulary import Vocabulary

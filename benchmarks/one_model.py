@@ -26,8 +26,9 @@ import torch
 from variants import split_keys
 
 import heed
+from heed.core.run_files import RECIPE
 from heed.nn.device import set_threads
-from heed.run import RECIPE, Run, with_other_weights
+from heed.run import Run, with_other_weights
 from heed.tasks import generation
 from heed.tasks.prepare import vocabulary_digests
 from heed.training.weights import mean_of

@@ -21,7 +21,7 @@ from heed import scorer
 from heed.core.config import Document
 from heed.core.errors import DataError, MissingInputError, UsageError
 from heed.core.own_scorer import SCORER, VERDICT, verdict_of
-from heed.core.run_files import RunFiles
+from heed.core.run_files import WEIGHTS, RunFiles
 from heed.data.validation import read_valid
 from heed.execute import can_continue, execute, is_complete, resume
 from heed.integrity import verify
@@ -29,7 +29,7 @@ from heed.planner import Planner, TrainOptions
 from heed.recipe import data_keys
 from heed.report.page import report_text
 from heed.report.validation import read_analysis
-from heed.run import WEIGHTS, Run
+from heed.run import Run
 from heed.scorer import LEAST, judge, plan_scorer, scorer_limits
 from heed.statistical.phrases.features import beginning_weights
 from heed.tasks import open_without_pytorch

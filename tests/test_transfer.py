@@ -14,12 +14,13 @@ from trainings import content
 
 import heed
 from heed.core.errors import UsageError
+from heed.core.run_files import WEIGHTS
 from heed.models import build_model
 from heed.models.transfer import READER, embedding_name, reader_config, reader_weights
 from heed.models.transformer import TransformerConfig
 from heed.nn.contract import Vocabularies
 from heed.nn.weight_file import read_weights
-from heed.run import WEIGHTS, Run, load_weights
+from heed.run import Run, load_weights
 from heed.tasks import task_type
 from heed.tasks.defaults import CorpusStats, Machine
 from heed.training.config import TrainingConfig

@@ -20,10 +20,11 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from heed.core.config import Document
+from heed.core.run_files import WEIGHTS
 from heed.execute import prepare_run
 from heed.nn.weight_file import save_weights
 from heed.planner import Planner, TrainOptions
-from heed.run import WEIGHTS, Run
+from heed.run import Run
 from heed.training.checkpoints import Checkpoint, list_checkpoints, load_checkpoint
 from heed.training.trainer import Trainer
 

@@ -18,7 +18,7 @@ from heed.core.errors import DataError, UsageError
 from heed.core.files import empty_folder, is_claimed, is_debris, sole_writer, storage_errors
 from heed.core.own_scorer import SCORER, VERDICT
 from heed.core.progress import message, warn
-from heed.core.run_files import RunFiles
+from heed.core.run_files import RECIPE, WEIGHTS, RunFiles
 from heed.data.validation import read_valid
 from heed.models import GenerativeModel
 from heed.models.depth_change import with_layers
@@ -29,7 +29,7 @@ from heed.planner import LIMITS, Plan, TrainOptions, check_diagnosis, tokenizer_
 from heed.recipe import require_trainable_together
 from heed.report.page import REPORT, finish_report
 from heed.report.usability import kept_validation
-from heed.run import RECIPE, WEIGHTS, Run, load_weights
+from heed.run import Run, load_weights
 from heed.scorer import judge, plan_scorer, scorer_limits, scorer_options
 from heed.tasks.prepare import CORPUS, DIAGNOSIS, add_seen, require_enough, vocabulary_digests, write_corpus
 from heed.tasks.task import Task

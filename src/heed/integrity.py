@@ -10,12 +10,13 @@ from functools import partial
 from heed.core.errors import HeedError
 from heed.core.files import first_foreign
 from heed.core.own_scorer import SCORER, VERDICT, Verdict
+from heed.core.run_files import RECIPE, WEIGHTS
 from heed.core.run_manifest import MANIFEST, read_digests
 from heed.data.image_store import PIXELS, ImageStore
 from heed.data.store import TRAIN
 from heed.inference.converted_model import DESCRIPTION, require_intact
 from heed.inference.converted_model import FOLDER as CONVERTED
-from heed.run import RECIPE, WEIGHTS, Run
+from heed.run import Run
 from heed.tasks.prepare import open_tokens
 from heed.training.checkpoints import list_checkpoints, require_whole
 

@@ -17,7 +17,7 @@ from heed.core.errors import DataError, MissingInputError, UsageError
 from heed.core.files import atomic_folder, first_foreign, storage_errors
 from heed.core.json_text import parse_json
 from heed.core.own_scorer import SCORER, VERDICT, used_scorer, verdict_of
-from heed.core.run_files import RunFiles
+from heed.core.run_files import RECIPE, WEIGHTS, RunFiles
 from heed.core.toml import MAX_BYTES as MAX_RECIPE
 from heed.core.toml import parse_toml
 from heed.core.weight_file import Shapes, read_header, require_shapes
@@ -32,7 +32,6 @@ from heed.tasks.prepare import CORPUS, copy_seen, open_tokens, vocabulary_digest
 from heed.tasks.task import Task
 from heed.text.tokenizers import Tokenizer, load_tokenizers
 
-RECIPE, WEIGHTS = "recipe.toml", "model.safetensors"
 RESTORING = "restoring-sentences"
 """Name of a run that has only learned to restore masked sentences, for others to begin with."""
 _EDITED = "It is used as it is; if nobody edited it on purpose, restore the run's original file."

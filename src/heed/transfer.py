@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from heed.core.errors import UsageError
+from heed.core.run_files import WEIGHTS
 from heed.core.weight_file import require_shapes
 from heed.models import MODELS
 from heed.models.transfer import (
@@ -25,7 +26,7 @@ from heed.models.transfer import (
     require_reader,
 )
 from heed.nn.weight_file import shapes_of
-from heed.run import WEIGHTS, Run
+from heed.run import Run
 from heed.tasks.defaults import Choices, CorpusStats, Machine
 from heed.tasks.prepare import vocabulary_digests
 from heed.tasks.task import Task

@@ -15,12 +15,13 @@ from toy import TINY, other_weights, write_lines
 import heed
 from heed.cli.options import Compute
 from heed.core.errors import DataError, UsageError
+from heed.core.run_files import RECIPE
 from heed.data.validation import read_valid
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import SearchOptions
 from heed.models.transfer import without_dropout
 from heed.report.description import origin
-from heed.run import RECIPE, Run
+from heed.run import Run
 from heed.tasks.prepare import vocabulary_digests
 from heed.tasks.translation import distillation
 from heed.tasks.translation.compatibility import in_opposite_direction

@@ -18,12 +18,12 @@ from heed.cli.distill import recipe_like
 from heed.cli.train import run_training
 from heed.core.config import Document
 from heed.core.errors import DataError, UsageError
-from heed.core.run_files import RunFiles
+from heed.core.run_files import RECIPE, RunFiles
 from heed.data.validation import read_valid, write_valid
 from heed.execute import prepare_run
 from heed.metrics.significance import Comparison
 from heed.planner import Planner, TrainOptions
-from heed.run import RECIPE, RESTORING, Run
+from heed.run import RESTORING, Run
 from heed.tasks.prepare import CORPUS
 from heed.tasks.translation import improvement_plan, improving, restoring, synthetic_pairs
 from heed.tasks.translation.corrections import Decision, old_pairs

@@ -12,11 +12,12 @@ from command import Result, call
 from toy import pairs
 
 from heed.core.errors import DataError, UsageError
+from heed.core.run_files import RECIPE
 from heed.data.validation import read_valid
 from heed.evaluation import outputs
 from heed.memory.store import TranslationMemory
 from heed.metrics.significance import Comparison
-from heed.run import RECIPE, Run
+from heed.run import Run
 from heed.tasks.translation import corrections
 from heed.tasks.translation.corrections import Decision, Lesson, split
 from heed.tasks.translation.data import PartConfig

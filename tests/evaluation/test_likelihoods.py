@@ -16,6 +16,7 @@ from toy import unchecked_shapes, write_lines
 from toy_language import language_run, text
 
 from heed.core.errors import UsageError
+from heed.core.run_files import RECIPE
 from heed.evaluation.likelihoods import (
     TextSystem,
     compressed,
@@ -28,7 +29,7 @@ from heed.evaluation.likelihoods import (
 from heed.evaluation.table import render_table
 from heed.evaluation.test_set import HeldOut, read_monolingual
 from heed.metrics.likelihood import TextLikelihood
-from heed.run import RECIPE, Run
+from heed.run import Run
 from heed.text.normalise import Normaliser
 
 TEST = HeldOut(("test.txt",), [(line,) for line in text(60, seed=9)])

@@ -23,6 +23,7 @@ from toy import (
 )
 
 from heed.core.config import Document
+from heed.core.run_files import WEIGHTS
 from heed.data.validation import read_valid
 from heed.decoding.options import SearchOptions
 from heed.evaluation.evaluation import Evaluation
@@ -37,7 +38,7 @@ from heed.planner import Planner, TrainOptions, tokenizer_of
 from heed.report.model_card import _front_matter
 from heed.report.page import REPORT, finish_report, refresh_report, write_report
 from heed.report.validation import VALIDATION, analyse
-from heed.run import WEIGHTS, Run
+from heed.run import Run
 from heed.training.metrics_log import read_metrics
 
 __all__ = ["without_shape_checks"]

@@ -19,6 +19,7 @@ import heed
 from heed.cli.options import Compute
 from heed.core.config import Document
 from heed.core.errors import DataError, MissingInputError, UsageError
+from heed.core.run_files import WEIGHTS
 from heed.data.line_hashes import LineHashes
 from heed.data.validation import read_valid
 from heed.decoding.hypothesis import Hypothesis
@@ -29,7 +30,7 @@ from heed.execute import execute
 from heed.inference.rescoring import NUM_CANDIDATES, WEIGHT, WORD
 from heed.nn.weight_file import read_weights, save_weights
 from heed.planner import Planner, TrainOptions
-from heed.run import WEIGHTS, Run
+from heed.run import Run
 from heed.serve.limits import Limits
 from heed.tasks import open_without_pytorch
 from heed.tasks.prepare import LINES_SEEN

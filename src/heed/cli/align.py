@@ -16,7 +16,7 @@ from heed.cli.options import BadBytes, OnBadBytes, Quiet, require_writable
 from heed.core.errors import DataError, UsageError
 from heed.core.files import atomic_write, remove_folder, storage_errors
 from heed.core.progress import message, warn
-from heed.core.run_files import RunFiles
+from heed.core.run_files import RECIPE, RunFiles
 
 if TYPE_CHECKING:
     from heed.statistical.alignment.smoothing import Smoothing
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 SmoothingKind = Literal["none", "variational", "collapsed"]
 Symmetrisation = Literal["intersection", "union", "grow-diag", "grow-diag-final-and", "agreement"]
-RECIPE = "recipe.toml"
 """The file that runs of the training loop have, and those of aligners do not."""
 USUAL: Final = "grow-diag-final-and"
 DRAWS = 1000

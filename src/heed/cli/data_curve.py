@@ -96,8 +96,9 @@ def _require_suitable(run: Run) -> None:
 
 def _trained(whole: Run, folder: Path, share: float, device: str, quiet: bool) -> Run:
     """The run of a share of the pairs, trained unless it is complete. Raises DataError for a run of another recipe."""
+    from heed.core.run_files import RECIPE
     from heed.planner import TrainOptions
-    from heed.run import RECIPE, Run
+    from heed.run import Run
 
     if (folder / RECIPE).exists() and _like(Run(folder).recipe) != _like(whole.recipe):
         raise DataError(f"{folder} was not trained with the recipe of {whole.folder}. Name another --out.")

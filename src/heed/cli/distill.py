@@ -222,8 +222,8 @@ def recipe_like(
     `as_trained`: the new run begins with the same weights as the teacher did.
     """
     from heed.core.config import flattened
+    from heed.core.run_files import RECIPE
     from heed.recipe import data_keys
-    from heed.run import RECIPE
 
     recipe = teacher.recipe
     is_same_kind = keys.get("model.kind", recipe.model.kind) == recipe.model.kind

@@ -89,8 +89,8 @@ def _verify(runs: Sequence[Run], plot: Path | None, json_output: bool) -> None:
 
 
 def _facts(folder: Path, run: Run) -> dict[str, Any]:
+    from heed.core.run_files import WEIGHTS
     from heed.report.description import directions, parts, validated_on
-    from heed.run import WEIGHTS
 
     recipe, corpus = run.recipe, run.corpus
     sizes = ", ".join(f"{side} {len(tokenizer.vocabulary):,}" for side, tokenizer in run.tokenizers.items())

@@ -17,6 +17,7 @@ from heed.cli.launch import STOPPED, supervise
 from heed.core.environment import num_cpus
 from heed.core.errors import UsageError
 from heed.core.progress import BestEffort, message, warn
+from heed.core.run_files import RECIPE
 
 
 def new_runs(number: int, folder: Path, recipe: Path | None, keys: Mapping[str, object]) -> list[Path]:
@@ -37,7 +38,7 @@ def new_runs(number: int, folder: Path, recipe: Path | None, keys: Mapping[str, 
             "--seeds needs validation data, such as --valid-src F --valid-tgt F. Without it, each seed would hold out "
             "different rows, and train on those that the others hold out."
         )
-    if folder.is_file() or (folder / "recipe.toml").exists():
+    if folder.is_file() or (folder / RECIPE).exists():
         raise UsageError(f"{folder} is a file or a run already. --seeds needs a folder that the runs are created in.")
     return [folder / f"seed-{seed}" for seed in range(seed, seed + number)]
 

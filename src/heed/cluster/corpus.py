@@ -25,6 +25,7 @@ from heed.core.files import atomic_write, is_debris, remove_debris, sha256_file,
 from heed.core.json_text import parse_json
 from heed.core.own_scorer import SCORER, VERDICT
 from heed.core.progress import Progress, message
+from heed.core.run_files import RECIPE
 from heed.text.readers.lines import Errors
 from heed.text.readers.records import count_rows
 
@@ -96,7 +97,7 @@ def _digest(path: Path) -> str:
     """SHA-256 of a file, or of those files of a run, and of its scorer, that its outputs depend on."""
     if not path.is_dir():
         return sha256_file(path)
-    names = sorted({file for kind in ("recipe.toml", "*.safetensors", "tokenizer*.json") for file in path.glob(kind)})
+    names = sorted({file for kind in (RECIPE, "*.safetensors", "tokenizer*.json") for file in path.glob(kind)})
     further = ("answer.json", "labels.json", "confidence.json", VERDICT)
     names += [file for file in map(path.joinpath, further) if file.exists()]
     lines = [f"{file.name} {sha256_file(file)}\n" for file in names]

@@ -10,11 +10,11 @@ from pathlib import Path
 from heed.core.config import Config
 from heed.core.errors import MissingInputError
 from heed.core.own_files import own_folder
-from heed.core.run_files import RunFiles
+from heed.core.run_files import WEIGHTS, RunFiles
 from heed.core.weight_file import read_header
 
-WEIGHTS, SCORER, VERDICT = "model.safetensors", "scorer", "scorer.json"
-"""The weights of a run; the folder of its scorer, and the file of the verdict on both."""
+SCORER, VERDICT = "scorer", "scorer.json"
+"""The folder of the scorer of a run, and the file of the verdict on both."""
 
 
 class Verdict(Config):

@@ -27,6 +27,8 @@ from heed.core.run_manifest import MANIFEST, Writer, locked, read_digests
 
 C = TypeVar("C", bound=BaseModel)
 
+RECIPE, WEIGHTS = "recipe.toml", "model.safetensors"
+"""The recipe and the weights of a run."""
 RESTORE = "Restore the run's original file."
 """Advice for a file of a run that is damaged or was changed."""
 

@@ -16,9 +16,10 @@ from heed.core.json_text import parse_json
 from heed.core.own_files import LARGE
 from heed.core.own_scorer import VERDICT
 from heed.core.progress import warn
+from heed.core.run_files import WEIGHTS
 from heed.evaluation.evaluation import Evaluation
 from heed.metrics.metric import Score
-from heed.run import WEIGHTS, Run
+from heed.run import Run
 
 SCORE_LOG = "scores.jsonl"
 _CHANGED = "Its record of earlier evaluations may be wrong."

@@ -18,6 +18,7 @@ from torch import Tensor
 
 from heed.core.errors import DataError, UsageError
 from heed.core.files import atomic_folder, storage_errors
+from heed.core.run_files import WEIGHTS
 from heed.core.weight_file import require_shapes
 from heed.export.bert_tokenizer import is_portable, read_tokenizer, write_tokenizer
 from heed.export.hugging_face import CONFIG, HEED, read_json, read_tensors, require_names, require_supported, write_json
@@ -28,7 +29,7 @@ from heed.nn.feed_forward import ACTIVATIONS
 from heed.nn.masked_head import MaskedHeadConfig
 from heed.nn.weight_file import shapes_of
 from heed.recipe import recipe_type, task_of
-from heed.run import WEIGHTS, Run
+from heed.run import Run
 from heed.tasks import task_type
 from heed.text.tokenizers import TOKENIZERS, TokenizerConfig
 from heed.training.config import TrainingConfig

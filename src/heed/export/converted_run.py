@@ -21,6 +21,7 @@ from heed.core.environment import num_cpus
 from heed.core.errors import DataError, MissingInputError
 from heed.core.files import atomic_write, sha256_file
 from heed.core.own_files import own_path, read_own
+from heed.core.run_files import RECIPE, WEIGHTS
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import Request, SearchOptions
 from heed.inference.converted_model import FOLDER, Conversion
@@ -48,7 +49,7 @@ class ConvertedSettings(Config):
 
 def made_from(folder: Path) -> dict[str, str]:
     """SHA-256 of the recipe and of the log of the training. Raises DataError for links."""
-    names = [name for name in ("recipe.toml", "metrics.jsonl") if os.path.lexists(folder / name)]
+    names = [name for name in (RECIPE, "metrics.jsonl") if os.path.lexists(folder / name)]
     return {name: sha256_file(own_path(folder, name)) for name in names}
 
 
@@ -112,6 +113,6 @@ def open_conversion(
         return None
     tokenizers = load_tokenizers(folder, sides)
     vocabularies = [tokenizers[side].vocabulary for side in sides]
-    if not conversion.is_usable(folder / "model.safetensors", vocabularies):
+    if not conversion.is_usable(folder / WEIGHTS, vocabularies):
         return None
     return ConvertedRun(folder, tag, precision, num_workers or num_cpus(), settings, conversion, tokenizers)

@@ -17,6 +17,7 @@ import torch
 from heed.core.environment import num_cpus
 from heed.core.errors import UsageError
 from heed.core.files import atomic_folder, remove_folder, storage_errors
+from heed.core.run_files import WEIGHTS
 from heed.decoding.detokenizer import Detokenizer
 from heed.export.rounding import PRECISIONS, measure_rounding
 from heed.inference.converted_model import DESCRIPTION, FOLDER, Conversion, describe
@@ -25,7 +26,7 @@ from heed.inference.ctranslate2_generator import CTranslate2Generator
 from heed.inference.sentences import MAX_TOKENS
 from heed.models import GenerativeModel
 from heed.nn.packing import has_rounded_products
-from heed.run import WEIGHTS, Run
+from heed.run import Run
 from heed.text.tokenizers import MAX_BYTES
 from heed.text.vocabulary import BOS_ID, EOS_ID, UNK_ID, Vocabulary
 

@@ -29,6 +29,7 @@ from torch import Tensor
 from heed.core.config import Config
 from heed.core.errors import DataError, UsageError
 from heed.core.files import atomic_folder, storage_errors
+from heed.core.run_files import WEIGHTS
 from heed.core.weight_file import require_shapes
 from heed.export.hugging_face import (
     CONFIG,
@@ -45,7 +46,7 @@ from heed.models.gpt import Gpt, GptConfig
 from heed.nn.contract import Vocabularies
 from heed.nn.weight_file import shapes_of
 from heed.recipe import Recipe, recipe_type, task_of
-from heed.run import WEIGHTS, Run
+from heed.run import Run
 from heed.tasks import task_type
 from heed.text.normalise import Normaliser
 from heed.text.tokenizers import (

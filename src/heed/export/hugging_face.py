@@ -13,8 +13,8 @@ from torch import Tensor
 
 from heed.core.errors import DataError, MissingInputError
 from heed.core.json_text import parse_json
+from heed.core.run_files import WEIGHTS
 from heed.core.weight_file import read_header
-from heed.run import WEIGHTS
 
 CONFIG, TOKENIZER = "config.json", "tokenizer.json"
 HEED = "heed"

@@ -9,10 +9,9 @@ from torch import Tensor
 
 from heed.core.config import to_toml
 from heed.core.files import atomic_folder, storage_errors
-from heed.core.run_files import RunFiles
+from heed.core.run_files import RECIPE, WEIGHTS, RunFiles
 from heed.nn.weight_file import save_weights
 from heed.recipe import Recipe
-from heed.run import RECIPE, WEIGHTS
 from heed.tasks.prepare import vocabulary_digests
 from heed.text.tokenizers import Tokenizer, save_in_run
 

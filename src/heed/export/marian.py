@@ -22,6 +22,7 @@ from torch import Tensor
 
 from heed.core.errors import DataError, MissingInputError, UsageError
 from heed.core.files import atomic_folder, storage_errors
+from heed.core.run_files import WEIGHTS
 from heed.core.weight_file import require_shapes
 from heed.decoding.detokenizer import Detokenizer
 from heed.decoding.options import SearchOptions
@@ -35,7 +36,7 @@ from heed.nn.contract import Vocabularies
 from heed.nn.embeddings import half_split
 from heed.nn.weight_file import shapes_of
 from heed.recipe import recipe_type, task_of
-from heed.run import WEIGHTS, Run
+from heed.run import Run
 from heed.tasks import task_type
 from heed.text.tokenizers import TokenizerConfig
 from heed.text.vocabulary import BOS_ID, EOS_ID, PAD_ID

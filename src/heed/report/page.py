@@ -10,6 +10,7 @@ from typing import Any
 from heed.core.environment import library_versions
 from heed.core.files import is_plain_file, sha256_file, storage_errors
 from heed.core.progress import format_seconds, warn
+from heed.core.run_files import RECIPE
 from heed.metrics.metric import Score
 from heed.report.curves import draw_curves
 from heed.report.description import directions, methods, model_sentence, origin, parts, validated_on
@@ -18,7 +19,7 @@ from heed.report.scores import sample_section, score_section
 from heed.report.usability import kept_validation, usability, usability_of
 from heed.report.validation import read_analysis, write_analysis
 from heed.report.weaknesses import weaknesses
-from heed.run import RECIPE, Run
+from heed.run import Run
 from heed.tasks.prepare import DIAGNOSIS
 from heed.training.metrics_log import read_metrics
 

@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
+from heed.core.run_files import WEIGHTS
 from heed.evaluation.score_log import read_scores, weights_of
 from heed.metrics.metric import Score
 from heed.report.markdown import code, plain, table
-from heed.run import WEIGHTS, Run
+from heed.run import Run
 
 Event = Mapping[str, Any]
 _UNSEEN = "without lines in the training data of any run in the command"

@@ -26,6 +26,7 @@ from heed.core.errors import HeedError, UsageError
 from heed.core.files import sole_writer
 from heed.core.progress import Progress as Bar
 from heed.core.progress import warn
+from heed.core.run_files import WEIGHTS
 from heed.data.batch import TrainingBatch
 from heed.data.schedule import Position
 from heed.metrics import METRICS
@@ -327,7 +328,7 @@ class Trainer:
         if best:
             progress.best_score, progress.best_perplexity, progress.best_step = value, tie, progress.step
             metadata = {"step": str(progress.step), **vocabulary_digests(self.task.tokenizers)}
-            save_weights(self.folder / "model.safetensors", candidate, metadata)
+            save_weights(self.folder / WEIGHTS, candidate, metadata)
             self.task.weights_changed()
         log.write("validation", progress.step, {**validation_event(validation), **self._spent(), "best": best})
         bar.say(_validation_line(progress, validation, best))

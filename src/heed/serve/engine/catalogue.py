@@ -15,13 +15,14 @@ from typing import Any
 from heed.core.errors import DataError, MissingInputError, UsageError
 from heed.core.own_files import open_own
 from heed.core.own_scorer import used_scorer
+from heed.core.run_files import WEIGHTS
 from heed.decoding.options import SearchOptions
 from heed.documents.translation import Step
 from heed.inference.translator import ModelTranslator
 from heed.memory.shared import SharedMemory
 from heed.report.description import model_sentence
 from heed.report.page import report_text
-from heed.run import WEIGHTS, Run
+from heed.run import Run
 from heed.serve.engine.languages import Language, detector_of, language_pair
 from heed.serve.errors import MODEL_NOT_FOUND, ApiError
 from heed.tasks.predictor import Predictor

@@ -18,7 +18,7 @@ from heed.core.environment import num_cpus
 from heed.core.errors import HeedError
 from heed.core.formats import FORMAT, require_format
 from heed.core.own_scorer import used_scorer, verdict_of
-from heed.core.run_files import RunFiles
+from heed.core.run_files import RECIPE, WEIGHTS, RunFiles
 from heed.core.toml import MAX_BYTES, parse_toml
 from heed.core.weight_file import read_header
 from heed.decoding.options import SearchOptions
@@ -36,8 +36,6 @@ from heed.tasks.translation.data import TranslationData
 from heed.tasks.translation.translating import RunWithoutPyTorch
 from heed.text.tokenizers import Tokenizer, load_tokenizers
 from heed.text.vocabulary import BOS_ID, EOS_ID
-
-RECIPE, WEIGHTS = "recipe.toml", "model.safetensors"
 
 
 def _phrases(arrays: Arrays, table: Mapping[str, Any], num_words: int) -> PhraseTranslator:

@@ -25,9 +25,9 @@ from typing import IO, Any
 from heed.core.errors import DataError, UsageError
 from heed.core.files import atomic_write, empty_folder, is_debris, sha256_file, sole_writer, storage_errors
 from heed.core.progress import Progress, message, warn, watched
+from heed.core.run_files import WEIGHTS
 from heed.data.validation import read_valid
 from heed.decoding.options import SearchOptions
-from heed.run import WEIGHTS
 from heed.tasks.prepare import chunks
 from heed.tasks.translation.compatibility import fit
 from heed.tasks.translation.data import Part, PartConfig, TranslationData, listed

@@ -9,8 +9,9 @@ from typing import Any
 from heed.core.config import read_toml
 from heed.core.errors import UsageError
 from heed.core.progress import warn
+from heed.core.run_files import RECIPE
 from heed.recipe import build_recipe
-from heed.run import RECIPE, RESTORING, Run
+from heed.run import RESTORING, Run
 from heed.tasks.translation.compatibility import require_opposite
 from heed.tasks.translation.data import PartConfig
 from heed.tasks.translation.synthetic_pairs import BACK_TRANSLATED

@@ -14,6 +14,7 @@ from heed.core.environment import num_cpus
 from heed.core.errors import DataError, UsageError
 from heed.core.own_scorer import SCORER, scores_sentence, verdict_of
 from heed.core.progress import warn
+from heed.core.run_files import WEIGHTS
 from heed.data.validation import VALID, read_valid
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import Request, SearchOptions
@@ -32,7 +33,7 @@ from heed.models import MODELS
 from heed.nn.contract import Autoregressive
 from heed.report.markdown import plain
 from heed.report.usability import usability
-from heed.run import WEIGHTS, Run
+from heed.run import Run
 from heed.statistical.derivation import Derivation, Derives
 from heed.tasks.embedding import TokenAttention, TokenVectors, encoder_attention, encoder_vectors
 from heed.tasks.generation import combined_model, require_vocabularies
@@ -189,10 +190,9 @@ class TranslationPredictor(Translating, Predictor):
         model: Any = self.run.new_model() if random_weights else self.run.model
         if not _reads(model):
             raise self._cannot("inspect", "self-attention")
-        encoder = model.encoder
         device = self.run.device
         sources = [self.data.normaliser.apply(text) for text in several_texts(texts)]
-        return encoder_attention(encoder.to(device), self.run.tokenizers["src"], sources, device)
+        return encoder_attention(model.encoder.to(device), self.run.tokenizers["src"], sources, device)
 
     def distill(
         self, data: TranslationData, folder: Path, options: SearchOptions, quiet: bool = False, overwrite: bool = False,
