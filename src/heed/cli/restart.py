@@ -38,8 +38,9 @@ def require_same_data(folder: Path, overrides: Mapping[str, object]) -> None:
     The folders of its files may be others, their names not.
     """
     from heed.core.config import read_toml
+    from heed.core.run_files import RECIPE
     from heed.recipe import build_recipe
-    from heed.run import RECIPE, Run
+    from heed.run import Run
 
     changes = {key: value for key, value in overrides.items() if key.startswith("data.") and key != "data.dir"}
     own, given = Run(folder).recipe.data, build_recipe(read_toml(folder / RECIPE), changes).data

@@ -100,9 +100,9 @@ def form_of(headers: Headers, body: bytes, max_bytes: int) -> FormData:
     media_type = media_type_of(headers)
     try:
         if media_type == URLENCODED:
-            return FormData(
-                parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=MAX_FORM_FIELDS, errors="strict")
-            )
+            text = body.decode()
+            fields = parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=MAX_FORM_FIELDS)
+            return FormData([*fields])
         return asyncio.run(_multipart(headers, body, max_bytes)) if media_type == MULTIPART else FormData()
     except UnicodeDecodeError as error:
         raise ApiError(400, "The form is not valid UTF-8.") from error
