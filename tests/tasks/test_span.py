@@ -29,6 +29,7 @@ from heed.tasks.span.batch import collate
 from heed.tasks.span.rows import question_of, row_of
 from heed.tasks.span.task import SpanTask
 from heed.tasks.span.words import PairEncoder, SpanWords, SplitQuestion, windows
+from heed.tasks.words import WordEncoder
 from heed.text.readers.questions import Answer, Question
 
 CONTEXT = "Bob Ray lives in La Paz, house 7. Cem went to Oslo, house 12."
@@ -283,6 +284,18 @@ def test_the_nearest_candidate_is_found_without_its_place() -> None:
     candidates = (Answer("Ann"), Answer("Bea"), Answer("Zoe"))
     asked = Question(1, "she", context, candidates=candidates, mark=context.index("she"))
     assert nearest_candidate(asked) == "Bea"
+
+
+def test_runs_of_earlier_versions_cut_words_at_marks_as_they_were_trained(reader: Any) -> None:
+    words = reader.answerer.encoder.words
+    assert words.labels.cut_at_marks is False
+    earlier = SpanWords.model_validate_json('{"format": 1, "characters": ["a"], "num_singletons": 0}')
+    asked = Question(1, "हिन्दी", "भाषा है")
+    numbers = []
+    for labels in (words.labels, earlier):
+        split = PairEncoder(WordEncoder(words.data, words.tokenizer, labels), 14, 7).split(asked)
+        numbers.append((len(split.asked), len(split.words)))
+    assert numbers == [(1, 2), (6, 6)]
 
 
 def test_damaged_labels_are_named(reader: Any, tmp_path: Path) -> None:

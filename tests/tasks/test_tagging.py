@@ -69,6 +69,12 @@ def test_lists_of_words_and_texts_are_tagged_alike(tagger: Any) -> None:
     assert len(tagger.token_vectors("Bob Ray")) == 1
 
 
+def test_words_of_plain_text_keep_their_marks_as_in_a_file(tagger: Any) -> None:
+    words = ["Bọ\u0301lá", "lọ", "sí", "Ẹ\u0300kọ\u0301", "."]
+    [[text]], [[from_file]] = tagger.predict(["Bọ\u0301lá lọ sí Ẹ\u0300kọ\u0301."]), tagger.predict([words])
+    assert text.tokens == tuple(words) and text.tags == from_file.tags
+
+
 def test_neighbours_do_not_change_a_tagging(tagger: Any) -> None:
     texts = ["Ann met a7 Oslo .", "x", "Dan Lee saw the3 New York !", "Ann met"]
     together = tagger.predict(texts, top=2)

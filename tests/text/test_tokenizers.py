@@ -26,7 +26,15 @@ from tokenizers import pre_tokenizers
 from heed.core import config
 from heed.core.errors import DataError, MissingInputError, UsageError
 from heed.inference.sentences import most_tokens
-from heed.text.tokenizers import TOKENIZERS, Tokenizer, TokenizerConfig, load_tokenizer, save, train_tokenizer
+from heed.text.tokenizers import (
+    TOKENIZERS,
+    Tokenizer,
+    TokenizerConfig,
+    load_tokenizer,
+    parse_tokenizer,
+    save,
+    train_tokenizer,
+)
 from heed.text.tokenizers import dropout as dropout_module
 from heed.text.tokenizers.byte_level import BYTE_SYMBOLS
 from heed.text.tokenizers.hugging_face import MANY_LINES
@@ -63,6 +71,7 @@ HARD = [
     "@@ @@@@ a@@ b@@ c",
     "Ġ ġ Ċ Ä",
     "e\u0301 is not é",
+    "हिन्दी भाषा, \u0301 (\u094d ज़\u200dx می\u200cخواهم \u200c",
     "\x85\x1c\x1f \u3000",
     "\U0010ffff\ue000\uffff",
     "'s 'sky isn't ''ll",
@@ -462,6 +471,18 @@ def test_dropout_refuses_special_ids() -> None:
         tokenizer_of("bpe").encode_with_dropout([*tokenizer_of("bpe").encode(["a"])[0], 2], 0.1, (0, 0, 0))
 
 
+def test_an_open_word_vocabulary_of_an_earlier_version_cuts_words_at_marks_as_before() -> None:
+    options = TokenizerConfig(kind="open-word", vocab_size=300, min_frequency=1)
+    tokenizer = train_tokenizer(options, ["हिन्दी भाषा ह \u093f न \u094d द \u0940"])
+    assert tokenizer.pieces(tokenizer.encode(["हिन्दी भाषा"])[0]) == ["हिन्दी", " भाषा"]
+    before = parse_tokenizer(tokenizer.to_json().replace('"version": 2', '"version": 1'))
+    for earlier in (before, parse_tokenizer(before.to_json()), before.with_tags(["bt"])):
+        assert len(earlier.encode(["हिन्दी"])[0]) > 1
+        assert earlier.decode(earlier.encode(["हिन्दी भाषा"])) == ["हिन्दी भाषा"]
+    for tagged in (tokenizer.with_tags(["bt"]), parse_tokenizer(tokenizer.to_json())):
+        assert len(tagged.encode(["हिन्दी"])[0]) == 1
+
+
 # Files that are refused
 
 
@@ -491,6 +512,7 @@ def test_a_missing_file_is_an_error_with_its_path(tmp_path: Path) -> None:
         ('{"model": {"type": "BPE"}}', "cannot read it"),
         ('{"heed": {"tokenizer": "spaces", "version": 1}, "pieces": []}', "not a tokenizer of a kind"),
         ('{"heed": {"tokenizer": "word", "version": 2}, "pieces": []}', "'version': 2"),
+        ('{"heed": {"tokenizer": "open-word", "version": 3}, "pieces": []}', "reads .*'version': 2"),
         ('{"heed": {"tokenizer": "word", "version": 1}, "pieces": "abc"}', "not a list of strings"),
         ('{"heed": {"tokenizer": "word", "version": 1}, "pieces": ["a", 7]}', "not a list of strings"),
         ('{"heed": {"tokenizer": "word", "version": 1}, "pieces": ["a", "</s>"]}', "'</s>' 2 times"),

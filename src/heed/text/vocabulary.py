@@ -80,17 +80,17 @@ class Vocabulary:
 PAD_ID, BOS_ID, EOS_ID, UNK_ID = Vocabulary.pad_id, Vocabulary.bos_id, Vocabulary.eos_id, Vocabulary.unk_id
 
 VERSION = 1
-"""Of the file format."""
+"""Of the file format of all kinds that have no number of their own."""
 
 
-def dump_pieces(kind: str, vocabulary: Vocabulary) -> str:
+def dump_pieces(kind: str, vocabulary: Vocabulary, version: int = VERSION) -> str:
     """The text of `tokenizer.json` for a tokenizer that is only a list of pieces.
 
         {"heed": {"tokenizer": "word", "version": 1}, "pieces": ["the", "a", ...], "tags": ["2de"]}
 
     The pieces are in the order of their ids, without the special ones; `tags` is there only if there are any.
     """
-    header = {"tokenizer": kind, "version": VERSION}
+    header = {"tokenizer": kind, "version": version}
     tags = {"tags": vocabulary.tags} if vocabulary.tags else {}
     document = {"heed": header, "pieces": vocabulary.text_pieces, **tags}
     return json.dumps(document, ensure_ascii=False, indent=1) + "\n"
@@ -98,11 +98,17 @@ def dump_pieces(kind: str, vocabulary: Vocabulary) -> str:
 
 def load_pieces(text: str, kind: str) -> tuple[list[str], list[str]]:
     """The pieces and the tags in a file of this kind. Raises DataError for any other kind or version."""
+    pieces, tags, _ = load_versioned_pieces(text, kind, VERSION)
+    return pieces, tags
+
+
+def load_versioned_pieces(text: str, kind: str, latest: int) -> tuple[list[str], list[str], int]:
+    """As `load_pieces`, and the version of the file, which is at most `latest`."""
     document = parse_json(text)
-    header = {"tokenizer": kind, "version": VERSION}
-    if document.get("heed") != header:
-        raise DataError(f"its header is {document.get('heed')}, but this version of heed reads {header}.")
-    return _texts(document, "pieces", None), _texts(document, "tags", [])
+    headers = [{"tokenizer": kind, "version": version} for version in range(1, latest + 1)]
+    if document.get("heed") not in headers:
+        raise DataError(f"its header is {document.get('heed')}, but this version of heed reads {headers[-1]}.")
+    return _texts(document, "pieces", None), _texts(document, "tags", []), document["heed"]["version"]
 
 
 def _texts(document: dict[str, Any], key: str, otherwise: list[str] | None) -> list[str]:

@@ -2,36 +2,27 @@
 
 Numbers, abbreviations, addresses, hashtags, and words with hyphens stay whole; English clitics ('s, 're, n't) and other
 punctuation are words of their own, as in the treebanks that most tagged corpora come from.
+
+Marks after a letter, such as vowel signs and accents, belong to its word, and so do joiners and soft hyphens inside a
+word. Only in scripts that write no space between words, marks are words of their own: a run of letters and marks would
+be a whole clause there.
 """
 
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Sequence
+from functools import cache
+from itertools import chain
 from typing import NamedTuple
 
-_WORD = re.compile(
-    r"""
-      (?P<web>(?:https?://|www\.)\S+[^\s.,;:!?)\]}'"”»])
-    | [@\#]\w+                                    # a name or a topic
-    | (?:[^\W\d_]\.){2,}                          # U.S.
-    | (?:Mr|Mrs|Ms|Dr|St|vs|Inc|Corp|Co|Ltd|No)\. # usual abbreviations
-    | \d+(?:[.,:/-]\d+)*                          # a number, a time, a date
-    | \w+?(?=n['’]t\b)                            # did, before n't
-    | n['’]t\b
-    | ['’](?:s|re|ve|ll|d|m)\b
-    | \w+(?:[-‐]\w+)*                             # a word, with hyphens
-    | \.{2,} | -{2,}
-    | [^\s]
-    """,
-    re.VERBOSE | re.IGNORECASE,
-)
-"""Words besides mail addresses."""
-_MAIL = re.compile(r"[\w.+-]++(?=(@[\w-]++(?:\.[\w-]++)++)?)")
-"""What may come before an @, and the rest of the address if it is one.
+from heed.text.language.scripts import is_unspaced
 
-Among the words, it would be looked for at each word, each time to the end of a long run of such characters.
-"""
+JOINERS = "\u200c\u200d\xad"
+"""The zero-width non-joiner and joiner, and the soft hyphen."""
+_WITH_MARKS = (range(0x300, 0x3100), range(0xA600, 0xAC00), range(0xFB00, 0x20000), range(0xE0100, 0xE01F0))
+"""Code points outside which Unicode has no marks."""
 
 
 class Word(NamedTuple):
@@ -42,18 +33,87 @@ class Word(NamedTuple):
     end: int
 
 
-def split_words(line: str) -> list[Word]:
-    """The words of a line in order; white space is between them."""
+class _Patterns(NamedTuple):
+    """How a line is cut."""
+
+    word: re.Pattern[str]
+    """Words besides mail addresses."""
+    mail: re.Pattern[str]
+    """What may come before an @, and the rest of the address if it is one.
+
+    Among the words, it would be looked for at each word, each time to the end of a long run of such characters.
+    """
+
+    @classmethod
+    def of(cls, inside: str, marks: str, word: str) -> _Patterns:
+        """The patterns for the characters inside a word, the marks after a letter, and words of letters."""
+        pattern = rf"""
+              (?P<web>(?i:https?://|www\.)\S+[^\s.,;:!?)\]}}'"”»])
+            | [@\#]{word}                                     # a name or a topic
+            | (?:[^\W\d_]{marks}\.){{2,}}                     # U.S.
+            | (?i:Mr|Mrs|Ms|Dr|St|vs|Inc|Corp|Co|Ltd|No)\.    # usual abbreviations
+            | \d+(?:[.,:/-]\d+)*{marks}                       # a number, a time, a date
+            | \w[{inside}]*?(?=(?i:n['’]t)(?![{inside}]))     # did, before n't
+            | (?i:n['’]t)(?![{inside}])
+            | ['’](?i:s|re|ve|ll|d|m)(?![{inside}])
+            | {word}(?:[-‐]{word})*                           # a word, with hyphens
+            | \.{{2,}} | -{{2,}}
+            | [^\s]
+            """
+        mail = rf"[{inside}.+-]++(?=(@[{inside}-]++(?:\.[{inside}-]++)++)?)"
+        return cls(re.compile(pattern, re.VERBOSE), re.compile(mail))
+
+
+_WITHOUT_MARKS = _Patterns.of(r"\w", "", r"\w+")
+
+
+@cache
+def _marks() -> frozenset[str]:
+    """The marks that belong to the word of the letter before them: those of scripts with spaces between words."""
+    chars = map(chr, chain(*_WITH_MARKS))
+    return frozenset(char for char in chars if unicodedata.category(char)[0] == "M" and not is_unspaced(char))
+
+
+@cache
+def _marks_and_joiners() -> frozenset[str]:
+    return _marks() | {*JOINERS}
+
+
+@cache
+def _with_marks() -> _Patterns:
+    """The patterns for lines with marks or joiners."""
+    known = _marks()
+    firsts = sorted(mark for mark in known if chr(ord(mark) - 1) not in known)
+    lasts = sorted(mark for mark in known if chr(ord(mark) + 1) not in known)
+    marks = "".join(f"{first}-{last}" for first, last in zip(firsts, lasts, strict=True))  # faster than single ones
+    inside = rf"\w{marks}"
+    joined = rf"(?:[{JOINERS}]++[{inside}]+)*(?:(?<=[{marks}])\u200d)?"  # a joiner ends some words of Malayalam
+    return _Patterns.of(inside, f"[{marks}]*", rf"\w[{inside}]*{joined}")
+
+
+def is_mark(char: str) -> bool:
+    """Whether a character is a mark that belongs to the word of the letter before it."""
+    return char in _marks()
+
+
+def split_words(line: str, cut_at_marks: bool = False) -> list[Word]:
+    """The words of a line in order; white space is between them.
+
+    `cut_at_marks`: marks and joiners are words of their own, as in the vocabularies of runs of earlier versions.
+    """
+    patterns = _WITHOUT_MARKS
+    if not (cut_at_marks or line.isascii()):
+        patterns = patterns if _marks_and_joiners().isdisjoint(line) else _with_marks()
     words: list[Word] = []
     done = 0
-    for mail in _MAIL.finditer(line) if "@" in line else ():
+    for mail in patterns.mail.finditer(line) if "@" in line else ():
         while mail[1] and done < mail.end():
-            word = _WORD.search(line, done)
+            word = patterns.word.search(line, done)
             assert word is not None  # what comes before an @ is no white space
             begin = word.start()
             done = mail.end(1) if begin >= mail.start() and not word["web"] else word.end()
             words.append(Word(line[begin:done], begin, done))
-    return words + [Word(match[0], match.start(), match.end()) for match in _WORD.finditer(line, done)]
+    return words + [Word(match[0], match.start(), match.end()) for match in patterns.word.finditer(line, done)]
 
 
 def joined_words(tokens: Sequence[str]) -> list[Word]:

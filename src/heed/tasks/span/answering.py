@@ -52,7 +52,7 @@ class Answerer:
         """The `top` most probable answers to each question, the best first."""
         result: list[list[SpanPrediction]] = []
         for begin in range(0, len(questions), AT_ONCE):
-            split = [SplitQuestion.of(question) for question in questions[begin : begin + AT_ONCE]]
+            split = [self.encoder.split(question) for question in questions[begin : begin + AT_ONCE]]
             result += [best_answers(each, scores, top) for each, scores in zip(split, self.scores(split), strict=True)]
         return result
 

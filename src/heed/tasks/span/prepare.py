@@ -52,6 +52,7 @@ def prepare_spans(
     labels = SpanWords(
         characters=_characters(questions("reading characters")),
         num_singletons=num_singletons(tokenizer, lines()) if has_own_words else 0,
+        cut_at_marks=False,
     )
     labels.write(RunFiles(folder))
     words = WordEncoder(data, tokenizer, labels)
@@ -87,7 +88,7 @@ def encoded(
     """The columns of each question, in each window of its context that has an answer, or shows that there is none."""
     normaliser = encoder.words.data.normaliser
     for chunk in prepare.chunks(questions, 256):
-        split = [SplitQuestion.of(question) for question in chunk]
+        split = [encoder.split(question) for question in chunk]
         for each, rows in zip(split, encoder.windows(split), strict=True):
             of_question = list(_training_rows(each, rows, head, dropped))
             if of_question:

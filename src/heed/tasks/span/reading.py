@@ -20,7 +20,7 @@ MOST_ANSWERS = 5
 
 def read(answerer: Answerer, question: Question) -> Reading:
     """A question and its context as a model reads them, with the end of each."""
-    split = SplitQuestion.of(question)
+    split = answerer.encoder.split(question)
     [spans] = answerer.scores([split])
     starts, ends, none = spans.marginals()
     asked = spelled_words(question.question, split.asked)

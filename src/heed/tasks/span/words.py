@@ -40,6 +40,8 @@ class SpanWords(StoredLabels):
     """Characters of words, from id 2 on; fewer than these are unknown."""
     num_singletons: NonNegativeInt = 0
     """Words that occur once in training, which are the last ids of the vocabulary."""
+    cut_at_marks: bool = True
+    """Whether the marks after a letter are words of their own, as in runs of versions that did not write this."""
 
     @cached_property
     def character_ids(self) -> Mapping[str, int]:
@@ -68,10 +70,10 @@ class SplitQuestion:
     words: Sequence[Word]
 
     @staticmethod
-    def of(question: Question) -> SplitQuestion:
-        """The words, with their places in the text."""
-        asked = split_words(question.question)[:MAX_QUESTION_WORDS]
-        return SplitQuestion(question, asked, split_words(question.context))
+    def of(question: Question, cut_at_marks: bool = False) -> SplitQuestion:
+        """The words, with their places in the text. `cut_at_marks`: see `split_words`."""
+        asked = split_words(question.question, cut_at_marks)[:MAX_QUESTION_WORDS]
+        return SplitQuestion(question, asked, split_words(question.context, cut_at_marks))
 
     def cell(self, answer: Answer) -> Cell | None:
         """The fewest words that contain an answer; None if it is not in the context, or has no words."""
@@ -130,6 +132,10 @@ class PairEncoder:
         self.max_tokens, self.overlap = max_tokens, overlap
         self.most = None if max_positions is None else max(2, max_positions - 2)
         """Tokens of a question and a window together, without the end of each."""
+
+    def split(self, question: Question) -> SplitQuestion:
+        """A question with its words, as the run cuts texts."""
+        return SplitQuestion.of(question, self.words.labels.cut_at_marks)
 
     def windows(self, questions: Sequence[SplitQuestion]) -> list[list[tuple[int, Row]]]:
         """The windows of each context: its first word, and its columns together with the question."""
