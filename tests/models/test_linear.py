@@ -40,6 +40,15 @@ def test_the_model_does_not_depend_on_how_much_is_held_at_a_time(pairs: bool, mo
         assert array.equal(in_parts.state_dict()[name]), name
 
 
+def test_a_model_of_an_earlier_version_cuts_words_at_marks_as_it_was_fitted() -> None:
+    model = fitted(pairs=False)
+    state = model.state_dict()
+    model.load_state_dict(state)
+    assert not model.orders.cut_at_marks and model.orders == NgramOrders()
+    model.load_state_dict({**state, "how": state["how"][:6]})
+    assert model.orders.cut_at_marks
+
+
 @pytest.mark.parametrize(
     "keys", [{"characters": 1}, {"min_characters": 4, "characters": 3}, {"max_features": (1 << 24) + 1}]
 )

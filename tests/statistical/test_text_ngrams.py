@@ -6,17 +6,21 @@ import re
 from collections import Counter
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from heed.statistical.text_ngrams import Counted, NgramOrders, incidence, ngrams_of, normal_form
+from heed.text.words import split_words
 
-TEXTS = st.lists(st.text(alphabet="abÄß ,.!\t_9語", max_size=20), min_size=1, max_size=4)
+MARKS = "\u0301\u094d\ufe0f"
+TEXTS = st.lists(st.text(alphabet=f"abÄß ,.!\t_9語{MARKS}\u0e31\u200c\u200d\xad", max_size=20), min_size=1, max_size=4)
+WORD = rf"\w[\w{MARKS}]*(?:[\u200c\u200d\xad]+[\w{MARKS}]+)*(?:(?<=[{MARKS}])\u200d)?|\S"
 
 
 def words(text: str, order: int) -> Counter[str]:
     """N-grams of words, and of words and one end of the text."""
-    tokens = ["<", *re.findall(r"\w+|[^\w\s]", normal_form(text)), ">"]
+    tokens = ["<", *re.findall(WORD, normal_form(text)), ">"]
     counts = Counter(tokens[1:-1])
     for length in range(2, order + 1):
         counts.update(" ".join(tokens[i : i + length]) for i in range(len(tokens) - length + 1))
@@ -38,6 +42,22 @@ def test_hashes_are_those_of_the_ngrams_of_each_text(texts: list[str]) -> None:
         for found, expected in ((of_words, words(text, 3)), (of_characters, characters(text, 2, 4))):
             hashes = found.hashes[found.text == number]
             assert sorted(Counter(hashes.tolist()).values()) == sorted(expected.values())
+
+
+@given(TEXTS)
+def test_models_of_earlier_versions_cut_words_at_marks_as_before(texts: list[str]) -> None:
+    found = ngrams_of(texts, NgramOrders(words=1, characters=0, cut_at_marks=True))
+    words = [found.joined[b:e] for b, e in zip(found.kinds[0].begin, found.kinds[0].end, strict=True)]
+    assert sorted(words) == sorted(re.findall(r"\w+|[^\w\s]", found.joined))
+
+
+@pytest.mark.parametrize(
+    "text", ["हिन्दी भाषा में", "bọ\u0301lá ẹ\u0300kọ\u0301 .", "می\u200cخواهم", "i\u0307stanbul", "a ก \u0e31 ก"]
+)
+def test_words_are_those_of_taggers(text: str) -> None:
+    found = ngrams_of([text], NgramOrders(words=1, characters=0))
+    words = [found.joined[b:e] for b, e in zip(found.kinds[0].begin, found.kinds[0].end, strict=True)]
+    assert words == text.split() == [word.text for word in split_words(text)]
 
 
 @given(TEXTS)

@@ -34,6 +34,8 @@ STRENGTHS = (0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 """Values of C that are tried."""
 _ROUGH = 1e-2
 """Tolerance of the fits that are only compared."""
+_VERSION = 2
+"""Of the arrays. In version 1, which had no number, marks after a letter were words of their own."""
 MAX_ENTRIES = 60_000_000
 """N-grams of all texts together, at most ten bytes each: in a larger corpus, only shorter n-grams are features."""
 _SAMPLE = 1000
@@ -291,7 +293,7 @@ class LinearNgrams(Model):
         self, vocabularies: Sequence[Hashes], blocks: Sequence[Incidence],
         names: Sequence[tuple[NDArray[np.uint8], NDArray[np.int64]]], weights: Tensor,
     ) -> None:  # fmt: skip
-        self.arrays = {"weights": weights.numpy(), "how": np.zeros(6)}
+        self.arrays = {"weights": weights.numpy(), "how": np.zeros(7)}
         for at, (hashes, block, (text, ends)) in enumerate(zip(vocabularies, blocks, names, strict=True)):
             self.arrays[f"{at}.hashes"] = hashes.view(np.int64)
             self.arrays[f"{at}.scale"] = block.scale[:, 0].numpy()
@@ -302,7 +304,9 @@ class LinearNgrams(Model):
         self.arrays["weights"] = np.ascontiguousarray(best.weights.numpy())
         kind = list(LINKS).index(self.kind)
         orders = self.orders.words, self.orders.characters
-        self.arrays["how"] = np.array([scaling == "naive_bayes", strength, best.relative_gradient, kind, *orders])
+        self.arrays["how"] = np.array(
+            [scaling == "naive_bayes", strength, best.relative_gradient, kind, *orders, _VERSION]
+        )
 
     def state_dict(self, *arguments: Any, **keywords: Any) -> dict[str, Tensor]:  # type: ignore[override]
         """The arrays as tensors."""
@@ -311,9 +315,9 @@ class LinearNgrams(Model):
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> Any:
         """Restore what `state_dict` returned."""
         self.arrays = {name: tensor.numpy() for name, tensor in state_dict.items()}
-        kind, words, characters = (int(value) for value in self.arrays["how"][3:])
+        kind, words, characters, *version = (int(value) for value in self.arrays["how"][3:])
         self.kind = list(LINKS)[kind]
-        self.orders = NgramOrders(words, self.config.min_characters, characters)
+        self.orders = NgramOrders(words, self.config.min_characters, characters, cut_at_marks=not version)
 
 
 def tempered_loss(link: Link, outputs: Float[Tensor, "N K"], targets: Float[Tensor, "N K"]) -> float:

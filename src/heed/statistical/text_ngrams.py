@@ -1,10 +1,11 @@
 """N-grams of words and characters of texts, as hashes, for linear models.
 
-A text is in lower case, with single blanks. Its words are runs of letters and digits, and each other character that is
-no blank is a word too; n-grams of words may include the beginning or the end of the text. An n-gram of characters lies
-between blanks, and may include the blank at either end. Both are computed for many texts at once with NumPy: an n-gram
-is the polynomial hash of its characters modulo 2^64, with mixed bits, so that no table of strings is needed, and two
-different n-grams of a corpus practically never share a hash.
+A text is in lower case, with single blanks. Its words are runs of letters and digits with their marks and joiners (as
+in `heed.text.words`), and each other character that is no blank is a word too; n-grams of words may include the
+beginning or the end of the text. An n-gram of characters lies between blanks, and may include the blank at either end.
+Both are computed for many texts at once with NumPy: an n-gram is the polynomial hash of its characters modulo 2^64,
+with mixed bits, so that no table of strings is needed, and two different n-grams of a corpus practically never share a
+hash.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+
+from heed.text.words import JOINERS, is_mark
 
 Hashes = NDArray[np.uint64]
 Ints = NDArray[np.int64]
@@ -33,6 +36,8 @@ class NgramOrders:
     min_characters: int = 2
     characters: int = 5
     """0: no n-grams of characters."""
+    cut_at_marks: bool = False
+    """Whether marks and joiners are words of their own, as in models of earlier versions."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +71,7 @@ def ngrams_of(texts: Sequence[str], orders: NgramOrders, salt: int = 0) -> Ngram
     """The n-grams of texts; another `salt` gives other hashes, as for the second texts of pairs."""
     joined = "\n".join(["", *map(normal_form, texts), ""])
     codes = np.frombuffer(joined.encode("utf-32-le", "surrogatepass"), dtype="<u4")
-    classes = _classes(codes)
+    classes = _classes(codes, orders.cut_at_marks)
     is_end = codes == _END
     number = (np.cumsum(is_end) - is_end - 1).astype(np.int32)
     mixed = _mix(codes.astype(np.uint64) + np.uint64(salt * 1_000_003 + 77))
@@ -76,17 +81,39 @@ def ngrams_of(texts: Sequence[str], orders: NgramOrders, salt: int = 0) -> Ngram
     return Ngrams(tuple(kinds), joined, np.flatnonzero(is_end)[: len(texts)] + 1)
 
 
-_BETWEEN, _BLANK, _LETTER, _SIGN = range(4)
+_BETWEEN, _BLANK, _LETTER, _SIGN, _MARK, _JOINER = range(6)
 
 
-def _classes(codes: NDArray[np.uint32]) -> NDArray[np.uint8]:
-    """The class of each character: end of a text, blank, letter or digit, other sign."""
+def _classes(codes: NDArray[np.uint32], cut_at_marks: bool) -> NDArray[np.uint8]:
+    """The class of each character: end of a text, blank, inside a word, other sign."""
     table = np.zeros(int(codes.max(initial=0)) + 1, dtype=np.uint8)
     for code in np.flatnonzero(np.bincount(codes, minlength=1)):
-        char = chr(code)
-        table[code] = _BLANK if char.isspace() else _LETTER if char.isalnum() or char == "_" else _SIGN
+        table[code] = _class(chr(code))
     table[_END : _END + 1] = _BETWEEN
-    return table[codes]
+    classes = table[codes]
+    if not cut_at_marks and (classes >= _MARK).any():
+        _join(classes, codes)
+    classes[classes >= _MARK] = _SIGN
+    return classes
+
+
+def _class(char: str) -> int:
+    if char.isalnum() or char == "_":
+        return _LETTER
+    return _BLANK if char.isspace() else _JOINER if char in JOINERS else _MARK if is_mark(char) else _SIGN
+
+
+def _join(classes: NDArray[np.uint8], codes: NDArray[np.uint32]) -> None:
+    """Make letters of the marks and joiners that belong to a word, by the rules of `split_words`."""
+    places = np.arange(len(classes))
+    joins = classes >= _MARK
+    before = np.maximum.accumulate(np.where(joins, 0, places))  # the ends of texts are at both ends
+    of_word = joins & (classes[before] == _LETTER)
+    joiner = of_word & (classes == _JOINER)
+    following = np.minimum.accumulate(np.where(joiner, len(classes) - 1, places)[::-1])[::-1]
+    goes_on = (classes == _LETTER) | (of_word & ~joiner)
+    ends_word = np.concatenate([[False], classes[:-1] == _MARK]) & (codes == ord("\u200d"))
+    classes[of_word & (~joiner | goes_on[following] | ends_word)] = _LETTER
 
 
 def _mix(x: Hashes) -> Hashes:
