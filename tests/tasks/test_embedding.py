@@ -61,6 +61,8 @@ def test_neighbours_are_sorted_by_cosine_and_ties_by_place() -> None:
 
 def test_the_words_of_a_vocabulary_are_its_whole_words() -> None:
     assert whole_words(TOKENIZER) == ["a", "b", "c", "d"]
+    with_marks = ["हिन्दी", "ภาษาดี", "ẹ\u0300kọ\u0301", "می\u200cخواهم"]
+    assert whole_words(Word([*with_marks, "\u0301", "\u093fक", "a-b", "a_b", "."])) == with_marks
     spelled: Any = SimpleNamespace(
         vocabulary=SimpleNamespace(pieces=("<unk>", " he", "he", "ll"), text_pieces=(" he", "he", "ll"), tags=()),
         decode=lambda rows: [{1: " he", 2: "he", 3: "ll"}[rows[0][0]]],

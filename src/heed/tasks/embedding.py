@@ -17,6 +17,7 @@ from heed.decoding.scoring import forced_pass, in_length_order, require_short
 from heed.nn.contract import Trace
 from heed.text.tokenizers import Tokenizer
 from heed.text.vocabulary import BOS_ID, EOS_ID, PAD_ID
+from heed.text.words import is_single_word
 
 Floats = NDArray[np.float32]
 Pooling = Literal["mean", "max", "first", "last"]
@@ -169,7 +170,7 @@ def whole_words(tokenizer: Tokenizer) -> list[str]:
     ids = range(len(vocabulary.pieces) - len(vocabulary.text_pieces) - len(vocabulary.tags), len(vocabulary.pieces))
     spelled = [tokenizer.decode([[id]])[0] for id in ids]
     begin_words = [text for text in spelled if text.startswith(" ")]
-    words = [word for word in dict.fromkeys(map(str.strip, begin_words or spelled)) if word.isalnum()]
+    words = [word for word in dict.fromkeys(map(str.strip, begin_words or spelled)) if is_single_word(word)]
     if begin_words:
         return words
     return [word for word, pieces in zip(words, tokenizer.encode(words), strict=True) if len(pieces) == 1]

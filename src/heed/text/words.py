@@ -96,6 +96,15 @@ def is_mark(char: str) -> bool:
     return char in _marks()
 
 
+def is_single_word(text: str) -> bool:
+    """Whether a text is a word of letters and digits in any script, with their marks and joiners."""
+    return text.isalnum() or (text[:1].isalnum() and all(map(_is_in_word, text)))
+
+
+def _is_in_word(char: str) -> bool:
+    return char.isalnum() or char in JOINERS or unicodedata.category(char)[0] == "M"
+
+
 def split_words(line: str, cut_at_marks: bool = False) -> list[Word]:
     """The words of a line in order; white space is between them.
 
