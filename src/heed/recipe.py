@@ -21,7 +21,7 @@ from heed.models import MODELS, AnyConfig, ModelConfig, kinds_for
 from heed.models.transformer import TransformerConfig
 from heed.tasks import TASKS, task_type
 from heed.tasks.task import Task
-from heed.text.tokenizers import TokenizerConfig
+from heed.text.tokenizers import TOKENIZERS, TokenizerConfig
 from heed.training.config import TrainingConfig
 
 
@@ -69,6 +69,11 @@ class Recipe(Config):
             raise ValueError(
                 'training.optimizer = "muon" needs whole matrices, which training.parallel = "sharded" divides: set '
                 'training.parallel = "data", or another optimizer'
+            )
+        if self.decoding.unknown != "never" and not TOKENIZERS[self.tokenizer.kind].whole_words:
+            raise ValueError(
+                f'decoding.unknown = "{self.decoding.unknown}" needs a vocabulary of whole words: leave it out, or set '
+                'tokenizer.kind = "word"'
             )
         _check_scorer(training.scorer, self.model.kind, kinds)
         _check_own_words(training, task)

@@ -15,6 +15,7 @@ from toy import write_lines
 
 from heed.statistical.alignment import ALIGNERS
 from heed.statistical.alignment.training import train_pair
+from heed.text.readers.dictionary import dictionary_lines, read_dictionary
 
 SRC = ["the house", "the book", "a Book"]
 TGT = ["das Haus", "das Buch", "ein Buch"]
@@ -216,7 +217,19 @@ def test_a_prior_without_smoothing_is_refused(align: Align) -> None:
     assert (result.code, result.err) == (2, "error: --smoothing none has no prior: leave out --alpha.\n")
 
 
-@pytest.mark.parametrize("flag", ["--src", "--tgt", "--symmetrise", "--gold", "--page"])
+def test_a_dictionary_has_the_words_that_were_linked_as_they_are_written(align: Align, tmp_path: Path) -> None:
+    path = tmp_path / "words.tsv"
+    assert align("ibm1", "--iterations", 8, "--dictionary", path).lines == ["0-0 1-1"] * 3
+    assert path.read_text(encoding="utf-8").splitlines() == [
+        "Book\tBuch\t1", "a\tein\t1", "book\tBuch\t1", "house\tHaus\t1", "the\tdas\t1",
+    ]  # fmt: skip
+    assert read_dictionary(path, str)["the"] == "das"
+    shares = list(dictionary_lines([("the", "die"), ("the", "das"), ("the", "das"), ("a", "ein")]))
+    assert shares == ["a\tein\t1", "the\tdas\t0.6667", "the\tdie\t0.3333"]
+    assert "--dictionary" in align("ibm1", "--dictionary", tmp_path / "none" / "words.tsv").err
+
+
+@pytest.mark.parametrize("flag", ["--src", "--tgt", "--symmetrise", "--gold", "--dictionary", "--page"])
 def test_the_lexicon_of_a_run_is_shown_alone(trained: Path, flag: str) -> None:
     value = "union" if flag == "--symmetrise" else trained.parent / "file"
     result = call("align", trained, "--lexicon", "book", flag, value)

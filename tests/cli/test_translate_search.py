@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from command import call
-from toy import pairs, unchecked_shapes, write_lines
+from toy import pairs, prepared, unchecked_shapes, with_weights, write_lines
 
 import heed
 from heed.core.errors import UsageError
@@ -394,3 +394,46 @@ def test_a_memory_that_cannot_be_used_is_refused(
     assert (result.code, "has no usable translation from aa to bb: one that was approved" in result.err) == (65, True)
     with pytest.raises(UsageError, match="--memory requires a translation run"):
         heed.load(bigram, memory=memory)
+
+
+@pytest.fixture(scope="module")
+def word_translator(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A translator of whole words, three of which it knows on each side; it has learned nothing."""
+    keys = {"tokenizer__kind": "word", "tokenizer__vocab_size": 7, "tokenizer__joint": False, "decoding__guard": False}
+    with unchecked_shapes():
+        return with_weights(prepared(tmp_path_factory.mktemp("words"), **keys)).folder
+
+
+def test_unknown_words_are_kept_copied_or_looked_up(word_translator: Path, tmp_path: Path) -> None:
+    dictionary = write_lines(tmp_path / "words.tsv", ["ce\tCE\t1", "di\tDI", "lu\tLU\t0.1", "ko\tKO"])
+    hows = {
+        "never": (), "keep": ("--unknown", "keep"), "copy": ("--unknown", "replace"),
+        "dictionary": ("--unknown", "replace", "--dictionary", dictionary),
+    }  # fmt: skip
+    found = {how: call("translate", word_translator, *flags, stdin=TEXT).lines for how, flags in hows.items()}
+    assert "<unk>" not in "".join(found["never"])
+    assert "<unk>" in found["keep"][0]
+    known = {"ce": "CE", "di": "DI", "lu": "LU", "ko": "KO"}
+    for source, kept, copied, looked_up in zip(LINES, found["keep"], found["copy"], found["dictionary"], strict=True):
+        for word, copy, other in zip(kept.split(" "), copied.split(" "), looked_up.split(" "), strict=True):
+            assert (copy in source.split() and other == known.get(copy, copy)) if word == "<unk>" else copy == word
+    many = call("translate", word_translator, *hows["copy"], "--nbest", 2, "--alignment", "--json", stdin=TEXT)
+    assert (many.code, "<unk>" in json.loads(many.lines[0])["translation"]) == (0, False)
+
+
+def test_a_run_of_subwords_and_a_dictionary_that_is_not_used_are_refused(translator: Path, tmp_path: Path) -> None:
+    result = call("translate", translator, "--unknown", "keep", stdin=TEXT)
+    assert (result.code, 'unknown = "keep" needs a vocabulary of whole words' in result.err) == (2, True)
+    dictionary = write_lines(tmp_path / "words.tsv", ["a\tb"])
+    result = call("translate", translator, "--dictionary", dictionary, stdin=TEXT)
+    assert (result.code, 'set unknown = "replace"' in result.err) == (2, True)
+
+
+def test_a_test_set_is_scored_with_replaced_words(word_translator: Path, tmp_path: Path) -> None:
+    files = write_lines(tmp_path / "t.aa", LINES[:2]), write_lines(tmp_path / "t.bb", ["x", "y"])
+    out, copy = tmp_path / "out", ("--unknown", "replace")
+    result = call("evaluate", word_translator, "--src", files[0], "--ref", files[1], *copy, "--out", out)
+    assert result.code == 0, result.err
+    expected = call("translate", word_translator, *copy, stdin=TEXT).lines[:2]
+    assert out.read_text(encoding="utf-8").splitlines() == expected
+    assert json.loads((word_translator / "scores.jsonl").read_text())["search"]["unknown"] == "replace"

@@ -96,3 +96,8 @@ def test_a_term_without_a_place_in_the_line_is_refused() -> None:
     for constraints in (Constraints(terms=("Katze",)), Constraints(terms=("Katze",), sources=("dog",))):
         with pytest.raises(UsageError, match="the required term 'Katze'"):
             TRANSLATOR.translate(["the cat"], SearchOptions(), [constraints])
+
+
+def test_a_translator_that_derives_has_no_unknown_words_to_replace() -> None:
+    with pytest.raises(UsageError, match=r"decoding\.unknown: this translator searches over whole derivations"):
+        TRANSLATOR.translate(["the cat"], SearchOptions(unknown="replace"))

@@ -14,6 +14,7 @@ from serving import REQUEST, SENTENCE, Live, Runs, serving
 from toy import pairs, prepared, with_weights, write_lines, write_pairs
 
 import heed
+from heed.core.errors import UsageError
 from heed.data.validation import read_valid
 from heed.decoding.options import Constraints, SearchOptions
 from heed.serve.engine.catalogue import Catalogue, ServedModel
@@ -90,6 +91,13 @@ def test_a_language_without_a_direction_is_not_detected(tmp_path: Path) -> None:
     run = prepared(tmp_path, data__src_lang="en", data__tgt_lang="de", data__parts=[of_czech], data__default_tag="2cs")
     detector = Catalogue.of_runs([heed.load(with_weights(run).folder)]).detector()
     assert {each.language for each in detector.detect("kan ler")} == {"en", "cs"}
+
+
+def test_a_run_that_replaces_unknown_words_is_not_served(tmp_path: Path) -> None:
+    words = {"tokenizer__kind": "word", "tokenizer__vocab_size": 9, "decoding__unknown": "replace"}
+    loaded = heed.load(with_weights(prepared(tmp_path, **words)).folder)
+    with pytest.raises(UsageError, match="a server does not replace unknown words"):
+        Catalogue.of_runs([loaded])
 
 
 def test_a_report_is_sent_unchanged(live: Live, runs: Runs) -> None:

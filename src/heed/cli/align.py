@@ -97,6 +97,9 @@ def align(
     estimation: Estimation,
     attention: Attention,
     lexicon: Annotated[str | None, typer.Option(metavar="WORD", help="Show the translations of a word.")] = None,
+    dictionary: Annotated[
+        Path | None, typer.Option(metavar="F", help="Write linked words and their shares, for heed translate.")
+    ] = None,
     page: Annotated[Path | None, typer.Option(metavar="F", help="Draw the first pairs in an HTML page.")] = None,
     errors: BadBytes = "strict",
     quiet: Quiet = False,
@@ -117,12 +120,15 @@ def align(
       heed align runs/links --src test.en --tgt test.de --gold test.gold > links
 
       heed align runs/links --lexicon house
+
+      heed align diagonal --src a.en --tgt a.de --dictionary en-de.tsv > links
     """
     from heed.statistical.alignment import ALIGNERS
     from heed.statistical.alignment.run_folder import is_aligner_run
     from heed.text.readers.links import read_links, render_links
 
     require_writable(page, "--page")
+    require_writable(dictionary, "--dictionary")
     estimation.require_place()
     is_trained = model not in ALIGNERS
     if is_trained and (given := flags_given(estimation)):
@@ -134,7 +140,8 @@ def align(
         require_other_direction(attention, symmetrise)
     if lexicon is not None:
         texts = {"--src": src, "--tgt": tgt, "--symmetrise": symmetrise} if is_trained else {}
-        _require_alone(by_attention, model, {**texts, "--gold": gold, "--page": page})
+        others = {**texts, "--gold": gold, "--dictionary": dictionary, "--page": page}
+        _require_alone(by_attention, model, others)
     trained = _open(model, symmetrise) if is_trained and not by_attention else None
     if trained is not None and lexicon is not None:
         _show(trained, lexicon)
@@ -156,6 +163,8 @@ def align(
             return
         lines = _lines(trained, pairs, symmetrise)
     _output(lines, made)
+    if dictionary is not None:
+        _write_dictionary(dictionary, pairs, lines)
     if page is not None:
         _draw(page, pairs, lines, made, quiet)
 
@@ -265,6 +274,20 @@ def _output(lines: list[str], gold: list[GoldLinks] | None) -> None:
         references = [render_gold(each) for each in gold]
         for metric in LINK_METRICS:
             message(metric().score(lines, references, intervals=DRAWS).render())
+
+
+def _write_dictionary(path: Path, pairs: TokenisedPairs, lines: list[str]) -> None:
+    """Write the words that are linked, each pair once with its share of the source word's links."""
+    from heed.text.readers.dictionary import dictionary_lines
+    from heed.text.readers.links import parse_links
+
+    linked = (
+        (src[i], tgt[j])
+        for src, tgt, line in zip(pairs.sources, pairs.targets, lines, strict=True)
+        for i, j in parse_links(line).possible
+    )
+    with storage_errors("write the dictionary", path=path), atomic_write(path, "w") as file:
+        file.writelines(f"{line}\n" for line in dictionary_lines(linked))
 
 
 def _draw(page: Path, pairs: TokenisedPairs, lines: list[str], gold: list[GoldLinks] | None, quiet: bool) -> None:

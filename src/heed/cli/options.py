@@ -50,6 +50,7 @@ Engine = Annotated[
     Literal["auto", "torch", "ctranslate2"] | None,
     typer.Option(help="auto, torch or ctranslate2.", metavar="KIND"),
 ]
+Unknown = Literal["never", "keep", "replace"]
 Beam = Annotated[int | None, typer.Option("--beam", help="Beam size (default: the recipe's).", min=1)]
 Json = Annotated[bool, typer.Option("--json", help="Machine-readable output.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no notes on stderr.")]
@@ -73,6 +74,13 @@ class BeamFlags:
 
     beam_size: Beam = None
     length_penalty: Annotated[float | None, typer.Option(help="α of the length penalty.", min=0)] = None
+    unknown: Annotated[
+        Unknown | None,
+        typer.Option(help="Unknown words of a word model: never, keep (<unk>) or replace.", metavar="HOW"),
+    ] = None
+    dictionary: Annotated[
+        Path | None, typer.Option(metavar="F", help="With --unknown replace: TSV of words and their translations.")
+    ] = None
 
 
 @dataclass(frozen=True)
@@ -194,6 +202,8 @@ def search_options(recipe: SearchOptions, given: Mapping[str, object]) -> Search
     from heed.decoding.options import SearchOptions
 
     changes = {name: value for name, value in given.items() if value is not None}
+    if isinstance(dictionary := changes.get("dictionary"), Path):
+        changes["dictionary"] = str(dictionary)
     beam_size = changes.get("beam_size")
     values = {**recipe.model_dump(), **changes}
     if "beam_size" not in changes and isinstance(values["nbest"], int):  # --nbest alone widens the beam

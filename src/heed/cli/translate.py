@@ -229,6 +229,7 @@ def _translate_corpus(
     if keys.get("nbest", 1) != 1:
         raise UsageError("with --ray, each row gets one translation: leave out --decoding.nbest.")
     run = _only_run(names).absolute()
+    search = with_whole_paths(search)
     constraints, combination = with_whole_paths(constraints), with_whole_paths(combination)
     own_words = [word for word in words if word.startswith("-")]
     if "nbest" not in keys:
@@ -238,7 +239,7 @@ def _translate_corpus(
     )  # fmt: skip
     needs = [
         run, *(combination.ensemble or ()), combination.lm, combination.memory, constraints.glossary,
-        constraints.ban_file,
+        constraints.ban_file, search.dictionary,
     ]  # fmt: skip
     options = {**keys, **changes_of(search, constraints, combination, layout)}
     cluster.run("translate", opening, options, compute, needs, errors, quiet)

@@ -27,8 +27,8 @@ def attention_by_block(trace: Trace) -> list[Float[Tensor, "B H T S"]]:
     names = [name for name in trace.weights if name.endswith("cross")]
     if not names:
         raise UsageError(
-            "this model has no attention to its source, which alignment and the coverage penalty need: "
-            "leave out --alignment and coverage_penalty."
+            "this model has no attention to its source, which alignment, the coverage penalty and the replacement of "
+            'unknown words need: leave out --alignment, coverage_penalty and unknown = "replace".'
         )
     return [torch.cat(trace.weights[name], dim=2).float() for name in names]
 

@@ -37,7 +37,7 @@ from heed.decoding.sampling import RandomDraw, Sampler, greedy
 from heed.decoding.scoring import token_log_probs
 from heed.nn.contract import Autoregressive, Source, Trace
 from heed.text.normalise import Normaliser
-from heed.text.vocabulary import BOS_ID, EOS_ID, PAD_ID
+from heed.text.vocabulary import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 
 MakeSource = Callable[[Sequence[tuple[int, ...]]], Source]
 """Makes the source that a model reads of the sources of several requests."""
@@ -95,6 +95,8 @@ class SearchFactory:
 
         `make_source` is None for a language model, whose prompts are prefixes.
         """
+        if options.unknown == "replace" and make_source is not token_source:
+            raise UsageError('unknown = "replace" needs words of a source, so it is for translators: leave it out.')
         prefixes = torch.tensor([request.prefix for request in requests], dtype=torch.long, device=self.device)
         if make_source is None:  # the prompts are read and are not part of the output
             spec = BatchSpec([0] * len(requests), [request.draw for request in requests])
@@ -117,7 +119,7 @@ class SearchFactory:
 
     def rules(self, options: SearchOptions, spec: BatchSpec) -> list[LogitRule]:
         """The rules of a batch, in the order in which they are applied."""
-        rules: list[LogitRule] = [Forbidden(self.detokenizer.never)]
+        rules: list[LogitRule] = [Forbidden(self._never(options))]
         if options.min_tokens or options.min_ratio:
             rules.append(MinLength([options.least(length) for length in spec.lengths]))
         if options.no_repeat:
@@ -129,6 +131,17 @@ class SearchFactory:
         if options.presence_penalty or options.frequency_penalty:
             rules.append(FrequencyPenalty(options.presence_penalty, options.frequency_penalty))
         return rules
+
+    def _never(self, options: SearchOptions) -> Sequence[int]:
+        """The tokens that are never generated. Raises UsageError if there are no unknown words to generate."""
+        if options.unknown == "never":
+            return self.detokenizer.never
+        if not self.tokenizer.whole_words:
+            raise UsageError(
+                f'unknown = "{options.unknown}" needs a vocabulary of whole words (tokenizer.kind = "word"). This one '
+                "has parts of words or characters, which spell other words too, so no word is unknown: leave it out."
+            )
+        return [id for id in self.detokenizer.never if id != UNK_ID]
 
     def strategy(self, options: SearchOptions, spec: BatchSpec, coverage: Coverage | None = None) -> DecodingStrategy:
         """Greedy search, sampling, or one of the beam searches."""

@@ -55,6 +55,11 @@ class SearchOptions(Config):
     """... plus this many."""
     no_repeat: int = Field(default=0, ge=0)
     """No n-gram of this size twice in one output (0: no limit)."""
+    unknown: Literal["never", "keep", "replace"] = "never"
+    """Words outside a vocabulary of whole words: never generated; kept as `<unk>`; or each replaced by the source word
+    with the most attention, as `dictionary` translates it."""
+    dictionary: str = ""
+    """With unknown = "replace": a file of source words and their translations (empty: source words are copied)."""
     ban: tuple[str, ...] = ()
     """Words and phrases that no output may contain; one in lower case is banned in any case."""
     presence_penalty: float = Field(default=0.0, ge=-10, le=10)
@@ -91,6 +96,10 @@ class SearchOptions(Config):
             wrong.append("bias contains a token twice")
         if not all(Normaliser().apply(phrase).strip() for phrase in self.ban):  # control characters are removed
             wrong.append("ban contains an empty phrase")
+        if self.dictionary and self.unknown != "replace":
+            wrong.append('a dictionary replaces unknown words: set unknown = "replace"')
+        if self.ban and self.unknown == "replace":
+            wrong.append('with unknown = "replace", a word of the source may be a banned one: leave one of them out')
         if not all(self.stop):
             wrong.append("stop contains an empty text")
         if wrong:

@@ -24,8 +24,8 @@ from heed.text.tokenizers import Tokenizer
 from heed.text.tokenizers.byte_level import words_of_pieces
 
 _REFUSED = (
-    "sample", "diversity", "coverage_penalty", "min_tokens", "min_ratio", "max_tokens", "no_repeat", "ban",
-    "presence_penalty", "frequency_penalty", "bias", "stop",
+    "sample", "diversity", "coverage_penalty", "min_tokens", "min_ratio", "max_tokens", "no_repeat", "unknown",
+    "ban", "presence_penalty", "frequency_penalty", "bias", "stop",
 )  # fmt: skip
 """Options that act on the steps of the common search."""
 

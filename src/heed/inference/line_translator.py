@@ -22,6 +22,7 @@ from heed.decoding.phrases import Glossary, require_allowed
 from heed.decoding.ranking import minimum_bayes_risk
 from heed.inference.output_checks import OutputChecks, Searcher, no_repeat_size
 from heed.inference.sentences import MAX_CHARACTERS, MAX_TOKENS, split_if_long, translate_pieces
+from heed.inference.unknown_words import UnknownWords
 from heed.text.normalise import Normaliser
 from heed.text.tokenizers import LineEnd, Tokenizer
 from heed.text.vocabulary import UNK_ID
@@ -72,11 +73,17 @@ class LineTranslator:
         requests = self.requests(lines, constraints, options.ban)
         if any(len(r.source) > self.longest and len(line) > 1 for line, r in zip(lines, requests, strict=True)):
             return self._translate_long(lines, options, constraints)
+        unknown = self.unknown_words(options)
         hypotheses = self._best({request for request in requests if request.source}, options)
-        return [
+        found = [
             hypotheses[request] if request.source else Hypothesis((), 0.0, 0.0, text=line)
             for line, request in zip(lines, requests, strict=True)
         ]
+        return found if unknown is None else [*map(unknown.replaced, lines, found)]
+
+    def unknown_words(self, options: SearchOptions) -> UnknownWords | None:
+        """What replaces unknown words in outputs; None if nothing does. Raises UsageError and what reading raises."""
+        return None
 
     def generate(self, prompts: Sequence[str], options: SearchOptions, first: int = 0) -> list[list[Hypothesis]]:
         """Continuations of each prompt, with texts that can be appended to it.

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 import torch
 
 from heed.data.batch import collate
 from heed.decoding.beam import Watch
+from heed.decoding.cross_attention import cross_attention
 from heed.decoding.detokenizer import TextStreamer
 from heed.decoding.engine import SearchInputs, search, steps
 from heed.decoding.factory import MakeSource, SearchFactory, token_source
@@ -28,8 +30,10 @@ from heed.decoding.scoring import (
 )
 from heed.inference.line_translator import LineTranslator
 from heed.inference.output_checks import OutputChecks
+from heed.inference.unknown_words import UnknownWords
 from heed.nn.contract import Autoregressive, Trace
 from heed.text.normalise import Normaliser
+from heed.text.readers.dictionary import read_dictionary
 from heed.text.tokenizers import LineEnd, Tokenizer
 from heed.text.vocabulary import BOS_ID, EOS_ID, PAD_ID
 
@@ -56,6 +60,7 @@ class ModelTranslator(LineTranslator):
         self.lm = lm
         self.device = device or torch.device("cpu")
         self.factory = SearchFactory(self.detokenizer, self.device, normaliser)
+        self._dictionary = lru_cache(maxsize=1)(self._read_dictionary)
         self.make_source: MakeSource | None = None if src_tokenizer is None else token_source
 
     def stream(self, prompt: str, options: SearchOptions, draw: int = 0) -> Iterator[str]:
@@ -95,10 +100,41 @@ class ModelTranslator(LineTranslator):
         if self.src_tokenizer is None:
             raise ValueError("attention to the source needs a model with a source")
         src_ids, tgt_ids = self.encoded(source, target)
+        return self._trace_of_ids(src_ids, tgt_ids), [*src_ids, EOS_ID], [*tgt_ids, EOS_ID]
+
+    def _trace_of_ids(self, src_ids: Sequence[int], tgt_ids: Sequence[int]) -> Trace:
         batch = collate([src_ids], [tgt_ids], [0], BOS_ID, EOS_ID, PAD_ID).to(self.device)
         trace = Trace()
         forced_pass(self.model, batch.source, batch.tgt_in, trace)
-        return trace, [*src_ids, EOS_ID], [*tgt_ids, EOS_ID]
+        return trace
+
+    # --- unknown words -----------------------------------------------------------------------------------
+
+    def unknown_words(self, options: SearchOptions) -> UnknownWords | None:
+        """What replaces unknown words. Raises UsageError for a model without attention to its source."""
+        if options.unknown != "replace":
+            return None
+        cross_attention(self.trace("", "")[0])  # whether or not an output has unknown words
+        dictionary = self._dictionary(options.dictionary) if options.dictionary else {}
+        return UnknownWords(self.attended_words, self.normaliser.apply, dictionary)
+
+    def _read_dictionary(self, path: str) -> dict[str, str]:
+        return read_dictionary(path, self.normaliser.apply)
+
+    def attended_words(self, source: str, ids: Sequence[int]) -> list[int]:
+        """For each token of an output, the number of the source word with the most attention in that step.
+
+        Each output is read by itself, so nothing depends on a batch. Attention is averaged as in `cross_attention`, and
+        summed over the tokens of a word.
+        """
+        assert self.src_tokenizer is not None
+        words = self.src_tokenizer.word_ids(self.normaliser.apply(source))
+        [src_ids] = self._encode_sources([source])
+        weights = cross_attention(self._trace_of_ids(src_ids, ids))[0, : len(ids)].double().cpu()
+        columns = [(len(self.before_source) + token, word) for token, word in enumerate(words) if word is not None]
+        tokens, numbers = torch.tensor(columns).unbind(1)
+        by_word = weights.new_zeros(len(ids), int(numbers.max()) + 1).index_add_(1, numbers, weights[:, tokens])
+        return by_word.argmax(dim=1).tolist()  # the first of equal ones
 
     def watched(self, line: str, options: SearchOptions, watch: Watch) -> Hypothesis:
         """The best hypothesis without output checks; `watch` is called at each step of the beam."""

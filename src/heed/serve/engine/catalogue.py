@@ -309,6 +309,11 @@ def served(name: str, loaded: Predictor, guide: SharedMemory | None = None) -> S
     model = ServedModel(name, loaded)
     if not model.can("translate"):
         return model
+    if model.options.unknown == "replace":
+        raise UsageError(
+            f'{loaded.run.folder}: a server does not replace unknown words. Set decoding.unknown = "keep" or "never" '
+            "in its recipe.toml."
+        )
     directions: dict[tuple[Language, Language], Direction] = {}
     for predictor in _predictors(loaded):
         run, pair = predictor.run, language_pair(predictor.languages)

@@ -64,7 +64,7 @@ class Symbols(Tokenizer):
 class Word(Symbols):
     """The most frequent words, separated by white space."""
 
-    kind, between = "word", " "
+    kind, between, whole_words = "word", " ", True
 
     @classmethod
     def train(cls, options: TokenizerOptions, lines: Iterable[str]) -> Self:

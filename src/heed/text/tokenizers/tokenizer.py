@@ -48,6 +48,8 @@ class Tokenizer(ABC):
     lossless: ClassVar[bool] = False
     restores: ClassVar[bool] = True
     """Whether decoding restores text without unknown pieces, words being separated by single spaces."""
+    whole_words: ClassVar[bool] = False
+    """Whether each piece is a whole word, so that a word that is not in the vocabulary is unknown as a whole."""
     uncased: bool = False
     """Whether it reads text in lower case."""
     max_token_characters: ClassVar[int | None] = None
