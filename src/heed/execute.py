@@ -382,11 +382,11 @@ def _warn_about_other_data(run: Run, quiet: bool) -> None:
 
 
 def _require_higher(run: Run, limits: Mapping[str, object]) -> None:
-    """Raise UsageError for a limit that the training has passed, or if its patience would end it at once."""
-    done = max((event for event in read_metrics(run.folder) if event["event"] == "validation"), default=None,
-               key=lambda event: int(event["step"]))  # fmt: skip
-    if done is None:
+    """Raise UsageError for a limit that the training has passed, or a patience that would end it at once."""
+    validations = [event for event in read_metrics(run.folder) if event["event"] == "validation"]
+    if not validations:
         return
+    done = validations[-1]
     minutes, epochs = float(done.get("seconds", 0)) / 60, int(done.get("epoch", 0))
     limited = (
         ("max_steps", done["step"], "--max-steps"), ("max_minutes", minutes, "--max-time"),

@@ -115,7 +115,7 @@ def test_a_form_is_read_with_its_encoding() -> None:
 
 def test_json_in_another_encoding_is_refused_and_not_damaged() -> None:
     assert json_of('"für"'.encode()) == json_of('"für"'.encode("utf-16")) == "für"
-    with pytest.raises(ApiError, match="The JSON is not valid UTF-8"):
+    with pytest.raises(ApiError, match="The JSON is not valid Unicode"):
         json_of('"für"'.encode("latin-1"))
 
 

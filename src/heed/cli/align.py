@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 SmoothingKind = Literal["none", "variational", "collapsed"]
 Symmetrisation = Literal["intersection", "union", "grow-diag", "grow-diag-final-and", "agreement"]
-"""The file that runs of the training loop have, and those of aligners do not."""
 USUAL: Final = "grow-diag-final-and"
 DRAWS = 1000
 """Bootstrap draws of the intervals."""

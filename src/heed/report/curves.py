@@ -74,7 +74,7 @@ def draw_runs(path: Path, validations: Mapping[str, Events]) -> None:
 
     Raises UsageError without matplotlib, and for runs that have none of these curves.
     """
-    unit, seconds = _unit(max((events[-1]["seconds"] for events in validations.values() if events), default=0.0))
+    unit, seconds = _unit(max((event["seconds"] for events in validations.values() for event in events), default=0.0))
     curves = {name: _rescaled(events, seconds) for name, events in validations.items()}
     scores = [score for score in _SCORES if any(_points(events, score) for events in curves.values())]
     if not (scores or any(_points(events, "perplexity") for events in curves.values())):
@@ -142,8 +142,8 @@ def _rescaled(events: Events, seconds: float) -> Events:
 
 
 def _points(events: Events, name: str, value: Callable[[float], float] = float) -> Points:
-    """(time, value) of the events that have this value."""
-    return [(event["seconds"], value(event[name])) for event in events if event.get(name) is not None]
+    """(time, value) of the events that have this value, by time."""
+    return sorted((event["seconds"], value(event[name])) for event in events if event.get(name) is not None)
 
 
 def _figure(width: float, num_axes: int) -> tuple[Any, ...]:

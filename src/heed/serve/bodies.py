@@ -28,7 +28,6 @@ MOST_OF = {"[": 10_000, "{": 10_000, ",": 150_000}
 it must not have too many strings, lists and objects, nor numbers (128 prompts of 1024 tokens)."""
 MAX_FORM_FIELDS = 100
 _STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
-_SURROGATE = re.compile(r"\\u[dD]|[\ud800-\udfff]")
 JSON, URLENCODED, MULTIPART = "application/json", "application/x-www-form-urlencoded", "multipart/form-data"
 
 
@@ -46,18 +45,27 @@ def json_of(body: bytes | str) -> Any:
         text = body if isinstance(body, str) else body.decode(json.detect_encoding(body), "surrogatepass")
         _require_few(text)
         value = json.loads(text, object_pairs_hook=_object)
-        if _SURROGATE.search(text):
+        if "\\ud" in text.lower() or not _is_unicode(text):
             value = json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
     except UnicodeDecodeError as error:
-        raise ApiError(400, "The JSON is not valid UTF-8.") from error
+        raise ApiError(400, "The JSON is not valid Unicode.") from error
     except (ValueError, RecursionError) as error:
         raise ApiError(400, "Invalid JSON format") from error
     return value
 
 
+def _is_unicode(text: str) -> bool:
+    """Whether the text has no unpaired surrogates."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def _require_few(text: str) -> None:
     """Raise ApiError for a JSON text with too many values."""
-    outside, num_strings = _STRING.subn("", text)
+    outside, num_strings = _STRING.subn("", text, MOST_STRINGS + 1)
     if num_strings > MOST_STRINGS:
         raise ApiError(400, f"The JSON has more than {MOST_STRINGS:,} strings.")
     for character, most in MOST_OF.items():

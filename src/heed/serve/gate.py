@@ -72,7 +72,6 @@ def public_url(url: str) -> tuple[str, str]:
 
     Raises UsageError for anything but a scheme, a host and perhaps a path.
     """
-    _require_ascii("--public-url", url)
     try:
         parts = urlsplit(url)
         extras = set(url) & set("?#") or parts.username is not None
@@ -81,6 +80,7 @@ def public_url(url: str) -> tuple[str, str]:
         is_whole = False
     if not is_whole:
         raise UsageError(f"--public-url {url}: give the URL that clients call, such as https://translate.example.org.")
+    _require_ascii("--public-url", parts.netloc)
     return f"{url.rstrip('/')}/", parts.hostname or ""
 
 

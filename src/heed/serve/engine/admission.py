@@ -31,7 +31,7 @@ ADMISSION = "heed.admission"
 
 
 class Admission:
-    """Of one request: it is admitted once, with the first of its jobs, and so are the jobs after it."""
+    """The admission of one request, which begins with its first job and holds for the later ones."""
 
 
 class Jobs:
