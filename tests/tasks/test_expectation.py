@@ -125,6 +125,7 @@ def test_corpora_with_one_kind_of_model_do_not_decide_between_the_kinds() -> Non
     assert nearest.render() == "8,000 pairs of news, English to Swahili: 17.0 by phrases"
     assert suited(8_000, 123.0) != "transformer"
     assert suited(40_000, 36.0) == "transformer"
+    assert [suited(number, 36.0) for number in (100, 800, 2_000)] == ["phrases", "phrases", "both"], "fewer than any"
     assert {corpus.genre for corpus in MEASURED} == {"captions", "news", "short sentences", "talks"}
 
 

@@ -81,10 +81,15 @@ def similar(num_pairs: int, characters: float, among: Sequence[MeasuredCorpus] =
 def suited(num_pairs: int, characters: float) -> Suited:
     """What was clearly better than a Transformer on the most similar corpus of those on which phrases were tried too.
 
-    Phrases with a scorer, which take as long as a Transformer, only where they are better than phrases alone.
+    Phrases with a scorer, which take as long as a Transformer, only where they are better than phrases alone. With
+    fewer pairs than any similar corpus has, phrases alone, if they would suit the fewest pairs of a measured corpus.
     """
     compared = [corpus for corpus in MEASURED if None not in (corpus.transformer, corpus.phrases)]
-    for corpus in similar(num_pairs, characters, compared)[:1]:
+    fewest = min(corpus.num_pairs for corpus in compared)
+    nearest = similar(num_pairs, characters, compared)[:1]
+    if not nearest and num_pairs < fewest and suited(fewest, characters) != "transformer":
+        return "phrases"
+    for corpus in nearest:
         transformer, phrases = corpus.transformer or 0.0, corpus.phrases or 0.0
         both = phrases if corpus.both is None else corpus.both
         best: Suited = "both" if both > phrases + WORTHWHILE else "phrases"
