@@ -57,6 +57,13 @@ def test_files_of_other_programs_are_read_too(tmp_path: Path) -> None:
     assert digest(read_weights(tmp_path / "plain")) == digest(read_weights(tmp_path / "said")) == digest(tensors())
 
 
+def test_the_digest_does_not_depend_on_strides() -> None:
+    for number in (0, 1, 3):
+        one_value = torch.tensor(2.0).expand(number)
+        assert digest({"a": one_value}) == digest({"a": one_value.clone()})
+    assert digest({"a": torch.tensor([2.0, 5.0]).as_strided((1,), (0,))}) == digest({"a": torch.tensor([2.0])})
+
+
 def test_the_digest_sees_names_types_shapes_and_numbers_but_not_their_order() -> None:
     one = torch.arange(4, dtype=torch.float32)
     variants = [

@@ -37,6 +37,10 @@ def save_weights(path: Path, weights: Mapping[str, Tensor], metadata: Mapping[st
 def digest(tensors: Mapping[str, Tensor]) -> str:
     """SHA-256 of names, types, shapes and values, independent of the layout of a file."""
     return digest_of(
-        (name, str(tensor.dtype), tensor.shape, tensor.contiguous().reshape(-1).view(torch.uint8).numpy().data)
-        for name, tensor in tensors.items()
+        (name, str(tensor.dtype), tensor.shape, _bytes_of(tensor).numpy().data) for name, tensor in tensors.items()
     )
+
+
+def _bytes_of(tensor: Tensor) -> Tensor:
+    """The bytes of the values in order. A single value may have a stride of 0, which `view` refuses."""
+    return tensor.contiguous().as_strided((tensor.numel(),), (1,)).view(torch.uint8)
