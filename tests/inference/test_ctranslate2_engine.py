@@ -39,7 +39,10 @@ LINES = [" ".join(LETTERS.choices("abcdefgh", k=LETTERS.randint(1, 9))) for _ in
 TRANSFORMERS = [
     name
     for name, config in CONFIGS.items()
-    if isinstance(config, TransformerConfig) and config.decoder_attends and config.encoder_attention == "same"
+    if isinstance(config, TransformerConfig)
+    and config.decoder_attends
+    and config.encoder_attention == "same"
+    and config.attention == "multi_head"
 ]
 BEAM = SearchOptions(beam_size=4, length_penalty=1.0, length_norm="mean")
 

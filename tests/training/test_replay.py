@@ -47,7 +47,7 @@ def replaying(trainer: Trainer, error: Exception | None = None) -> AgainRecorder
     """Let a trainer replay, as on a GPU."""
     recorder: Any = AgainRecorder(error)
     trainer.weights.fixed = True
-    add = functools.partial(_add_gradients, trainer.task, trainer.model, trainer.config)
+    add = functools.partial(_add_gradients, trainer.task, trainer.model)
     trainer.gradients._replayer = Replayer(add, recorder, trainer.model)
     return recorder  # type: ignore[no-any-return]
 

@@ -76,11 +76,11 @@ class BeamFlags:
     length_penalty: Annotated[float | None, typer.Option(help="α of the length penalty.", min=0)] = None
     unknown: Annotated[
         Unknown | None,
-        typer.Option(help="Unknown words of a word model: never, keep (<unk>) or replace.", metavar="HOW"),
+        typer.Option(help="Unknown words: never, keep (<unk>), replace.", metavar="HOW"),
     ] = None
-    dictionary: Annotated[
-        Path | None, typer.Option(metavar="F", help="With --unknown replace: TSV of words and their translations.")
-    ] = None
+    dictionary: Annotated[Path | None, typer.Option(metavar="F", help="TSV of translations for --unknown replace.")] = (
+        None
+    )
 
 
 @dataclass(frozen=True)

@@ -60,9 +60,7 @@ class SearchFlags(BeamFlags):
     temperature: Annotated[float | None, typer.Option(help="With --sample: below 1 is sharper.")] = None
     top_k: Annotated[int | None, typer.Option(help="With --sample: only the k likeliest tokens.", min=0)] = None
     top_p: Annotated[float | None, typer.Option(help="With --sample: nucleus of this probability mass.")] = None
-    no_guard: Annotated[bool, typer.Option("--no-guard", help="Skip the checks for loops, copies, odd lengths.")] = (
-        False
-    )
+    no_guard: Annotated[bool, typer.Option("--no-guard", help="Skip checks for loops, copies, odd lengths.")] = False
     batch_size: Annotated[
         int | None, typer.Option(help="Lines translated together (8 times as many on a GPU); affects the speed.", min=1)
     ] = None
