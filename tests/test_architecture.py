@@ -303,7 +303,9 @@ OPENERS = {
     },
     "heed.documents.isolated": {"open": "a fact about the process", "write_text": "the same"},
     "heed.cli.data_corpus": {"atomic_write": "results in a folder of their own", "read_bytes": "the same"},
-    "heed.cli.align": {"atomic_write": "a page that the user names"},
+    "heed.cli.align": {
+        "atomic_write": "a page that the user names", "open_text_output": "a dictionary that the user names",
+    },
     "heed.cli.report": {"atomic_write": "a page that the user names"},
     "heed.cli.memory": {"open_text_output": "a file that the user names"},
     "heed.cli.inspect": {"atomic_write": "a page that the user names"},

@@ -224,6 +224,9 @@ def test_a_dictionary_has_the_words_that_were_linked_as_they_are_written(align: 
         "Book\tBuch\t1", "a\tein\t1", "book\tBuch\t1", "house\tHaus\t1", "the\tdas\t1",
     ]  # fmt: skip
     assert read_dictionary(path, str)["the"] == "das"
+    packed = tmp_path / "words.tsv.gz"
+    align("ibm1", "--iterations", 8, "--dictionary", packed)
+    assert read_dictionary(packed, str) == read_dictionary(path, str)
     shares = list(dictionary_lines([("the", "die"), ("the", "das"), ("the", "das"), ("a", "ein")]))
     assert shares == ["a\tein\t1", "the\tdas\t0.6667", "the\tdie\t0.3333"]
     assert "--dictionary" in align("ibm1", "--dictionary", tmp_path / "none" / "words.tsv").err

@@ -13,8 +13,10 @@ from command import call
 from toy import pairs, prepared, unchecked_shapes, with_weights, write_lines
 
 import heed
+from heed.cli.options import search_options
 from heed.core.errors import UsageError
 from heed.core.run_files import RunFiles
+from heed.decoding.options import SearchOptions
 from heed.inference.sentences import MAX_CHARACTERS
 from heed.memory.store import TranslationMemory
 from heed.run import Run
@@ -427,6 +429,13 @@ def test_a_run_of_subwords_and_a_dictionary_that_is_not_used_are_refused(transla
     dictionary = write_lines(tmp_path / "words.tsv", ["a\tb"])
     result = call("translate", translator, "--dictionary", dictionary, stdin=TEXT)
     assert (result.code, 'set unknown = "replace"' in result.err) == (2, True)
+
+
+def test_words_that_are_no_longer_replaced_need_no_dictionary_of_the_recipe() -> None:
+    recipe = SearchOptions(unknown="replace", dictionary="words.tsv")
+    assert search_options(recipe, {}) == recipe
+    for unknown in ("never", "keep"):
+        assert search_options(recipe, {"unknown": unknown}) == SearchOptions(unknown=unknown)
 
 
 def test_a_test_set_is_scored_with_replaced_words(word_translator: Path, tmp_path: Path) -> None:

@@ -127,7 +127,7 @@ def test_a_language_model_has_no_source_words_that_could_replace_unknown_ones() 
 def test_options_that_contradict_each_other_are_refused() -> None:
     with pytest.raises(UsageError, match='a dictionary replaces unknown words: set unknown = "replace"'):
         SearchOptions(unknown="keep", dictionary="words.tsv")
-    with pytest.raises(UsageError, match="a word of the source may be a banned one"):
+    with pytest.raises(UsageError, match="may write a word that ban forbids"):
         SearchOptions(unknown="replace", ban=("a",))
 
 

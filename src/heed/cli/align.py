@@ -277,6 +277,7 @@ def _output(lines: list[str], gold: list[GoldLinks] | None) -> None:
 
 def _write_dictionary(path: Path, pairs: TokenisedPairs, lines: list[str]) -> None:
     """Write the words that are linked, each pair once with its share of the source word's links."""
+    from heed.text.archives import open_text_output
     from heed.text.readers.dictionary import dictionary_lines
     from heed.text.readers.links import parse_links
 
@@ -285,7 +286,7 @@ def _write_dictionary(path: Path, pairs: TokenisedPairs, lines: list[str]) -> No
         for src, tgt, line in zip(pairs.sources, pairs.targets, lines, strict=True)
         for i, j in parse_links(line).possible
     )
-    with storage_errors("write the dictionary", path=path), atomic_write(path, "w") as file:
+    with storage_errors("write the dictionary", path=path), open_text_output(path) as file:
         file.writelines(f"{line}\n" for line in dictionary_lines(linked))
 
 

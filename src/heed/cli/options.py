@@ -206,6 +206,8 @@ def search_options(recipe: SearchOptions, given: Mapping[str, object]) -> Search
         changes["dictionary"] = str(dictionary)
     beam_size = changes.get("beam_size")
     values = {**recipe.model_dump(), **changes}
+    if "dictionary" not in changes and values["unknown"] != "replace":
+        values["dictionary"] = ""  # the recipe's translates words that are no longer replaced
     if "beam_size" not in changes and isinstance(values["nbest"], int):  # --nbest alone widens the beam
         values["beam_size"] = max(values["beam_size"], values["nbest"])
     if "diversity" not in changes and values["nbest"] == 1 and not values["mbr"]:

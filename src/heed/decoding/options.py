@@ -97,9 +97,9 @@ class SearchOptions(Config):
         if not all(Normaliser().apply(phrase).strip() for phrase in self.ban):  # control characters are removed
             wrong.append("ban contains an empty phrase")
         if self.dictionary and self.unknown != "replace":
-            wrong.append('a dictionary replaces unknown words: set unknown = "replace"')
+            wrong.append('a dictionary replaces unknown words: set unknown = "replace", or leave the dictionary out')
         if self.ban and self.unknown == "replace":
-            wrong.append('with unknown = "replace", a word of the source may be a banned one: leave one of them out')
+            wrong.append('unknown = "replace" may write a word that ban forbids: leave one of the two out')
         if not all(self.stop):
             wrong.append("stop contains an empty text")
         if wrong:

@@ -312,7 +312,7 @@ def served(name: str, loaded: Predictor, guide: SharedMemory | None = None) -> S
     if model.options.unknown == "replace":
         raise UsageError(
             f'{loaded.run.folder}: a server does not replace unknown words. Set decoding.unknown = "keep" or "never" '
-            "in its recipe.toml."
+            "in its recipe.toml, and leave out decoding.dictionary."
         )
     directions: dict[tuple[Language, Language], Direction] = {}
     for predictor in _predictors(loaded):
