@@ -480,3 +480,8 @@ def test_every_reader_of_words_gets_a_vocabulary_of_words_and_characters(task: s
         values = task_type(task).defaults(CorpusStats(5000, CHARACTERS), CPU, {"model.kind": kind}).values
         chosen = values.get("tokenizer.kind") == "word", "model.characters" in values
         assert chosen == (MODELS[kind].reads_words, "characters" in MODELS[kind].Config.model_fields)
+
+
+def test_phrases_are_explained_by_similar_corpora_only_if_some_are_shown() -> None:
+    reasons = [choose_translation(CorpusStats(n, 36.0), CPU, {}).reasons["model.kind"] for n in (400, 10_000)]
+    assert reasons == ["better with so few pairs (measured)", "better on similar corpora, see below"]

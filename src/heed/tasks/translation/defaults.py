@@ -26,7 +26,7 @@ from heed.tasks.defaults import (
     vocabulary,
     without,
 )
-from heed.tasks.translation.measured import Suited, suited
+from heed.tasks.translation.measured import Suited, similar, suited
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,9 @@ def choose_translation(stats: CorpusStats, machine: Machine, given: Mapping[str,
         return without({**_counted(stats, given, str(kind), "given"), **shared}, given)
     best = _suited(stats, machine, given) if kind is None else "transformer"
     if best != "transformer":
-        why = "for training.scorer" if given.get("training.scorer") else "better on similar corpora, see below"
+        are_known = similar(stats.num_all, stats.characters_per_row)
+        better = "better on similar corpora, see below" if are_known else "better with so few pairs (measured)"
+        why = "for training.scorer" if given.get("training.scorer") else better
         counted = _counted(stats, given, "phrase_based", why)
         scored = given.get("training.scorer", best == "both")
         shared = _SCORED if scored and machine.device == "cpu" else {}
