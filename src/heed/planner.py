@@ -176,13 +176,11 @@ class Planner:
 
         Heed's own limit of time counts if there is no other.
         """
-        training = plan.recipe.training
-        is_only_limit = not (training.max_epochs or "training.max_steps" in self.overrides)
-        is_timed = training.max_minutes > 0 and ("training.max_minutes" in self.overrides or is_only_limit)
-        is_usual = (
-            not self.is_fine_tuning and "training.schedule" not in self.overrides and plan.machine.num_processes == 1
-        )
-        free = {key for key in SCHEDULE if key not in self.overrides}
+        training, given = plan.recipe.training, self.overrides
+        is_only_limit = not (training.max_epochs or "training.max_steps" in given)
+        is_timed = training.max_minutes > 0 and ("training.max_minutes" in given or is_only_limit)
+        is_usual = not self.is_fine_tuning and "training.schedule" not in given and plan.machine.num_processes == 1
+        free = {key for key in SCHEDULE if key not in given}
         if not (is_timed and is_usual):
             free &= {WARM_UP} & plan.reasons.keys()
         if not free or training.schedule == "noam":  # whose peak rate depends on its warm-up
@@ -190,7 +188,7 @@ class Planner:
         estimate = estimate_training(plan) if is_timed else None
         if estimate is not None:
             num_updates = estimate.num_updates
-        elif "training.max_steps" in self.overrides:
+        elif "training.max_steps" in given:
             num_updates = float(training.max_steps)
             free &= {WARM_UP}
         else:

@@ -130,17 +130,11 @@ def align(
     require_writable(dictionary, "--dictionary")
     estimation.require_place()
     is_trained = model not in ALIGNERS
-    if is_trained and (given := flags_given(estimation)):
-        raise UsageError(f"{given[0]} is for training; {model} is trained already.")
     by_attention = is_trained and not is_aligner_run(Path(model)) and RunFiles(Path(model)).has(RECIPE)
-    if not by_attention and (given := flags_given(attention)):
-        raise UsageError(f"{given[0]} is for the runs of translators.")
-    if by_attention:
-        require_other_direction(attention, symmetrise)
+    _require_fitting(model, is_trained, by_attention, estimation, attention, symmetrise)
     if lexicon is not None:
         texts = {"--src": src, "--tgt": tgt, "--symmetrise": symmetrise} if is_trained else {}
-        others = {**texts, "--gold": gold, "--dictionary": dictionary, "--page": page}
-        _require_alone(by_attention, model, others)
+        _require_alone(by_attention, model, {**texts, "--gold": gold, "--dictionary": dictionary, "--page": page})
     trained = _open(model, symmetrise) if is_trained and not by_attention else None
     if trained is not None and lexicon is not None:
         _show(trained, lexicon)
@@ -150,10 +144,8 @@ def align(
     pairs = _read(src, tgt, errors)
     made = None if gold is None else list(read_links(gold, pairs.lengths, errors))
     if by_attention:
-        lines = [
-            render_links(links)
-            for links in attention_links(Path(model), pairs, attention, symmetrise or USUAL, made, quiet)
-        ]
+        links = attention_links(Path(model), pairs, attention, symmetrise or USUAL, made, quiet)
+        lines = [*map(render_links, links)]
     else:
         _warn_of_long(pairs, quiet)
         trained = trained or _train(model, pairs, symmetrise, estimation, quiet)
@@ -166,6 +158,20 @@ def align(
         _write_dictionary(dictionary, pairs, lines)
     if page is not None:
         _draw(page, pairs, lines, made, quiet)
+
+
+def _require_fitting(
+    model: str, is_trained: bool, by_attention: bool, estimation: Estimation, attention: Attention,
+    symmetrise: str | None,
+) -> None:  # fmt: skip
+    """Raise UsageError for flags of training with a run, for those of attention without a translator, and for a
+    symmetrisation without a translator for the other direction."""
+    if is_trained and (given := flags_given(estimation)):
+        raise UsageError(f"{given[0]} is for training; {model} is trained already.")
+    if not by_attention and (given := flags_given(attention)):
+        raise UsageError(f"{given[0]} is for the runs of translators.")
+    if by_attention:
+        require_other_direction(attention, symmetrise)
 
 
 def _require_alone(by_attention: bool, model: str, others: Mapping[str, object]) -> None:
