@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -47,11 +48,16 @@ def test_a_body_that_is_not_named_as_json_is_refused(live: Live) -> None:
 
 
 @pytest.mark.parametrize(
-    "part", ['"",', '{"a":1},', "[],", "1,", '"1":1,'], ids=["texts", "objects", "lists", "numbers", "members"]
-)
-def test_json_of_very_many_parts_is_refused_before_it_is_read(part: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    ("part", "too_many"),
+    [('"",', "20,000 strings"), ('{"a":1},', "20,000 strings"), ("{},", "10,000 of the character {"),
+     ("[],", "10,000 of the character ["), ("1,", "150,000 of the character ,"), ('"1":1,', "20,000 strings")],
+    ids=["texts", "objects", "empty objects", "lists", "numbers", "members"],
+)  # fmt: skip
+def test_json_of_very_many_parts_is_refused_before_it_is_read(
+    part: str, too_many: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("heed.serve.bodies.json.loads", pytest.fail)
-    with pytest.raises(ApiError, match="The JSON has more than"):
+    with pytest.raises(ApiError, match=re.escape(f"The JSON has more than {too_many}.")):
         json_of("[" + part * (900_000 // len(part)) + "1]")
 
 

@@ -268,6 +268,11 @@ def test_a_body_that_is_not_a_json_object_is_refused(live: Live, body: bytes) ->
     assert (answer.status, answer.json) == (400, {"error": "Invalid JSON format"})
 
 
+def test_a_body_in_another_encoding_is_refused(live: Live) -> None:
+    answer = live.post("/translate", b"\xff")
+    assert (answer.status, answer.json) == (400, {"error": "The JSON is not valid Unicode."})
+
+
 def test_an_unpaired_surrogate_is_accepted(live: Live) -> None:
     answer = live.post("/translate", b'{"q": "ba \\ud800 ce", "source": "en", "target": "de"}')
     assert answer.status == 200

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 from torch import Tensor
 
+from heed.core.errors import DataError
 from heed.models.model import Model, ModelConfig
 from heed.models.ngram_blocks import NgramBlocks, Texts
 from heed.nn.contract import Vocabularies
@@ -316,6 +317,8 @@ class LinearNgrams(Model):
         """Restore what `state_dict` returned."""
         self.arrays = {name: tensor.numpy() for name, tensor in state_dict.items()}
         kind, words, characters, *version = (int(value) for value in self.arrays["how"][3:])
+        if version not in ([], [_VERSION]):
+            raise DataError(f"its arrays have version {version[0]}, but this version of heed reads {_VERSION}.")
         self.kind = list(LINKS)[kind]
         self.orders = NgramOrders(words, self.config.min_characters, characters, cut_at_marks=not version)
 

@@ -85,7 +85,6 @@ class LanguageModelTask(GenerationTask):
 
     @classmethod
     def examine(cls, data: TextData, quiet: bool) -> Examination:
-        data.require("text")
         if data.vocabulary_text:
             next(
                 iter(read_text(data.resolve(data.vocabulary_text), data.errors)), None
