@@ -5,9 +5,10 @@ ASGD and NT-ASGD are SGD with an average of the weights: `training.average` (see
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -23,7 +24,36 @@ _TYPICAL = 0.2
 _ROUNDS, _A, _B, _C = 5, 3.4445, -4.775, 2.0315
 
 
-class Muon(torch.optim.AdamW):
+_WRAPPED = ("add_param_group", "state_dict", "load_state_dict", "zero_grad")
+"""Methods of optimisers that import PyTorch's compiler, as `step` does."""
+
+_Optimizer = TypeVar("_Optimizer", bound=type[torch.optim.Optimizer])
+
+
+def _uncompiled(optimizer: _Optimizer) -> _Optimizer:
+    """An optimiser whose methods do not import PyTorch's compiler, which takes seconds and which heed does not use."""
+    for name in _WRAPPED:
+        setattr(optimizer, name, inspect.unwrap(getattr(optimizer, name)))
+    optimizer.step = torch.no_grad()(inspect.unwrap(optimizer.step))  # type: ignore[method-assign]
+    return optimizer
+
+
+@_uncompiled
+class Adam(torch.optim.Adam):
+    """Adam (Kingma & Ba 2015) with L2 regularisation."""
+
+
+@_uncompiled
+class AdamW(torch.optim.AdamW):
+    """Adam with decoupled weight decay (Loshchilov & Hutter 2019)."""
+
+
+@_uncompiled
+class SGD(torch.optim.SGD):
+    """Stochastic gradient descent with L2 regularisation."""
+
+
+class Muon(AdamW):
     """Muon (Jordan et al. 2024) for groups that are `hidden`, whose parameters are matrices; AdamW for the others.
 
     A matrix moves along its orthogonalised momentum, all of whose directions are equally long: M = U S Vᵀ → U Vᵀ, with
@@ -85,10 +115,7 @@ def orthogonalised(matrices: Tensor, dtype: torch.dtype = torch.float32) -> Tens
     return (x.mT if is_tall else x).to(matrices.dtype)
 
 
-OPTIMIZERS: dict[str, Any] = {
-    "adam": torch.optim.Adam, "adamw": torch.optim.AdamW, "sgd": torch.optim.SGD, "muon": Muon,
-}  # fmt: skip
-"""Adam (Kingma & Ba 2015) and SGD with L2 regularisation; AdamW (Loshchilov & Hutter 2019) decouples the decay."""
+OPTIMIZERS: dict[str, Any] = {"adam": Adam, "adamw": AdamW, "sgd": SGD, "muon": Muon}
 
 
 def build_optimizer(
