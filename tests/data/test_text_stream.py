@@ -166,8 +166,8 @@ def test_a_row_at_the_beginning_of_a_line_begins_with_bos_even_after_a_newline()
 
 
 def test_impossible_streams_and_positions_are_refused() -> None:
-    with pytest.raises(UsageError, match=r"num_streams = 5 cannot be divided among 2 processes"):
-        StreamLoader(stream(), num_streams=5, context=3, seed=1, world_size=2)
+    with pytest.raises(UsageError, match=r"num_streams = 1 is too small for 2 processes"):
+        StreamLoader(stream(), num_streams=1, context=3, seed=1, world_size=2)
     with pytest.raises(DataError, match=r"too few for 2000 streams. Lower --training.num_streams"):
         StreamLoader(stream(), num_streams=2000, context=3, seed=1)
     loader = StreamLoader(stream(), num_streams=2, context=3, seed=1)

@@ -83,7 +83,7 @@ def test_two_processes_make_the_updates_of_one_with_both_batches_including_dropo
 
 STREAMS = {
     "task": "language-model", "model.kind": "rnn", "model.d_model": 16, "model.hidden_size": 16, "model.dropout": 0.2,
-    "data.text_as": "stream", "training.num_streams": 4, "training.context": 6, "training.stop_metric": "perplexity",
+    "data.text_as": "stream", "training.num_streams": 5, "training.context": 6, "training.stop_metric": "perplexity",
     "training.max_steps": 12, "training.eval_every": 6, "training.save_every": 4, "training.log_every": 2,
     "training.lr": 5e-3, "training.warmup_steps": 2, "training.epsilon": 1e-5, "training.precision": "float32",
     "data.hold_out": 20,

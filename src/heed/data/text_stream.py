@@ -104,12 +104,16 @@ def _shifted(ids: NDArray[np.int64], first: NDArray[np.int64]) -> NDArray[np.int
     return before
 
 
+def streams_of(rank: int, world_size: int, num_streams: int) -> range:
+    """The streams that a rank reads; the numbers of two ranks differ by one at most."""
+    return range(rank * num_streams // world_size, (rank + 1) * num_streams // world_size)
+
+
 class StreamLoader:
     """A text as parallel streams of nearly equal length, in which each batch continues the previous one.
 
     A batch is the next segment of every stream, and the model's state is carried from batch to batch without gradients
-    (truncated back-propagation through time). An epoch begins with fresh states. Each rank has an equal part of the
-    streams.
+    (truncated back-propagation through time). An epoch begins with fresh states. Each rank has its part of the streams.
 
     Segments have the length `context`; with `random_context`, as in AWD-LSTM (Merity et al. 2018, section 5), lengths
     are drawn from a normal distribution around it or around half of it, so that segments differ from epoch to epoch.
@@ -119,10 +123,10 @@ class StreamLoader:
         self, text: TextStream, *, num_streams: int, context: int, random_context: bool = False, seed: int,
         rank: int = 0, world_size: int = 1,
     ) -> None:  # fmt: skip
-        if num_streams % world_size:
+        if num_streams < world_size:
             raise UsageError(
-                f"training.num_streams = {num_streams} cannot be divided among {world_size} processes: use a multiple "
-                f"of {world_size}."
+                f"training.num_streams = {num_streams} is too small for {world_size} processes: each needs a stream of "
+                "its own. Raise it, or start fewer processes."
             )
         if len(text) < num_streams:
             raise DataError(
@@ -130,9 +134,8 @@ class StreamLoader:
             )
         self.text, self.context, self.random_context, self.seed = text, context, random_context, seed
         bounds = np.arange(num_streams + 1, dtype=np.int64) * len(text) // num_streams
-        each = num_streams // world_size
-        own = slice(rank * each, (rank + 1) * each)
-        self._begins, self._ends = bounds[:-1][own], bounds[1:][own]
+        own = streams_of(rank, world_size, num_streams)
+        self._begins, self._ends = bounds[own.start : own.stop], bounds[own.start + 1 : own.stop + 1]
         self._length = -(-len(text) // num_streams)
         self._cuts = lru_cache(maxsize=1)(self._cut)
 

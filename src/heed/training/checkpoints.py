@@ -33,6 +33,7 @@ from heed.core.formats import NewerFormatError
 from heed.core.own_files import own_path, read_own
 from heed.core.progress import warn
 from heed.core.weight_file import Header, Shapes, read_header
+from heed.data.text_stream import streams_of
 from heed.nn.contract import State
 from heed.nn.device import arithmetic
 from heed.nn.state_io import state_tensors, with_tensors
@@ -295,14 +296,22 @@ def stream_tensors(model: Any, state: State | None, num_streams: int, ranks: Ran
     """
     if state is None:
         return {}
-    tensors = state_tensors(state)
     if ranks.world_size > 1:
-        devices = (tensor.device for tensor in tensors.values() if tensor.device.type != "cpu")
-        device = next(devices, torch.device("cpu"))  # whole numbers are on the CPU in any case
-        fresh = model.start(None, num_streams // ranks.world_size)
-        states = [with_tensors(fresh, of_rank, device) for of_rank in ranks.gathered(tensors)]
-        tensors = state_tensors(reduce(lambda left, right: left.join(right), states))
-    return {**tensors, NUM_STREAMS: torch.tensor(num_streams)}
+        state = _of_all_ranks(model, state, num_streams, ranks)
+    return {**state_tensors(state), NUM_STREAMS: torch.tensor(num_streams)}
+
+
+def _of_all_ranks(model: Any, state: State, num_streams: int, ranks: Ranks) -> State:
+    """The states of all ranks' streams in one. A rank with fewer streams than another sends its last one again."""
+    devices = (tensor.device for tensor in state_tensors(state).values() if tensor.device.type != "cpu")
+    device = next(devices, torch.device("cpu"))  # whole numbers are on the CPU in any case
+    numbers = [len(streams_of(rank, ranks.world_size, num_streams)) for rank in range(ranks.world_size)]
+    rows = torch.arange(max(numbers), device=device)
+    equal = state.select(rows.clamp(max=numbers[ranks.rank] - 1))
+    fresh = model.start(None, max(numbers))
+    gathered = [with_tensors(fresh, tensors, device) for tensors in ranks.gathered(state_tensors(equal))]
+    own: list[State] = [each.select(rows[:number]) for each, number in zip(gathered, numbers, strict=True)]
+    return reduce(lambda left, right: left.join(right), own)
 
 
 def stream_state(
@@ -325,5 +334,5 @@ def stream_state(
         ) from error
     if ranks.world_size == 1:
         return state
-    each = num_streams // ranks.world_size
-    return state.select(torch.arange(ranks.rank * each, (ranks.rank + 1) * each, device=device))
+    own = streams_of(ranks.rank, ranks.world_size, num_streams)
+    return state.select(torch.arange(own.start, own.stop, device=device))
