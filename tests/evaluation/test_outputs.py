@@ -5,20 +5,26 @@ from __future__ import annotations
 import json
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+from random_models import model_of
 from sacrebleu.metrics import BLEU, CHRF, TER
 from toy import pairs, prepared, without_shape_checks
 
 from heed.core.errors import DataError, UsageError
 from heed.data.validation import read_valid
-from heed.evaluation.outputs import System, evaluate_outputs, ranked, read_finished, samples
+from heed.evaluation.outputs import System, evaluate_outputs, ranked, read_finished, samples, worst_sentences
 from heed.evaluation.test_set import HeldOut, read_monolingual, read_parallel, read_records
+from heed.inference.translator import ModelTranslator
 from heed.metrics import output_metric
 from heed.metrics.significance import compare
 from heed.metrics.word_frequency import by_frequency
 from heed.run import Run
 from heed.tasks.prepare import WORDS_SEEN, WordCounts
+from heed.text.normalise import Normaliser
+from heed.text.tokenizers.symbols import Word
 
 __all__ = ["without_shape_checks"]
 
@@ -137,6 +143,16 @@ def test_the_worst_lines_are_those_with_the_lowest_chrf() -> None:
     assert found.worst[0].source == "source number 3"
     assert {it.alignment for it in found.worst} == {""}
     assert len(found.worst) == 3
+
+
+def test_the_worst_lines_of_a_model_without_attention_have_no_links() -> None:
+    words = Word("abcdefgh")
+    translator = ModelTranslator(model_of("encoder_decoder, thought"), words, words, Normaliser())
+    data, predictor = SimpleNamespace(normaliser=Normaliser()), SimpleNamespace(translator=translator)
+    run: Any = SimpleNamespace(recipe=SimpleNamespace(data=data), predictor=predictor)
+    test = HeldOut(("src", "ref"), [("a b", "c d"), ("c", "d")])
+    [worst] = worst_sentences(System("run", ["e f", "d"], run), test, [0.0, 1.0], 1)
+    assert (worst.line, worst.output, worst.alignment, worst.links) == (1, "e f", "", "")
 
 
 def test_samples_are_taken_at_fixed_ranks_from_good_to_worst() -> None:

@@ -21,7 +21,7 @@ from heed.evaluation.evaluation import (
     with_clean_scores,
 )
 from heed.evaluation.test_set import HeldOut
-from heed.inference.alignment import word_links
+from heed.inference.alignment import links_of_pairs
 from heed.metrics import METRICS, TRANSLATION_METRICS, output_statistics, sentence_scores
 from heed.metrics.metric import OutputMetric, SentenceStatistics
 from heed.metrics.sentence_length import by_length
@@ -232,7 +232,7 @@ def _aligned(run: Run, sentence: ScoredSentence, links: Sequence[Sequence[tuple[
     if not (source.strip() and output.strip()):
         return sentence
     known = links[sentence.line - 1] if links else None
-    pairs = word_links(run.predictor.translator, source, output) if known is None else known
+    pairs = links_of_pairs(run.predictor.translator, [(source, output)])[0] if known is None else known
     words = source.split(), output.split()
     return replace(
         sentence,
