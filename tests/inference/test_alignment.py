@@ -82,6 +82,15 @@ def test_a_language_model_has_no_links() -> None:
         word_links(language_model, "a", "b")
 
 
+@pytest.mark.parametrize(("num_words", "num_links"), [(6, 1), (7, 0)])
+def test_a_line_that_is_translated_in_sentences_has_no_links(num_words: int, num_links: int) -> None:
+    model = half_trained("rnn_attention")
+    translator = ModelTranslator(model, WORDS, WORDS, Normaliser())
+    translator.longest = 6
+    line = " ".join("abcdefg"[:num_words])
+    assert len(word_links(translator, line, "a")) == num_links
+
+
 def test_each_head_alone_links_by_its_own_attention() -> None:
     """The blocks of the hand-made translator have two equal heads."""
     links = head_links(HandMade([STRAIGHT, CROSSED]), "ab c", "d ef")

@@ -65,7 +65,8 @@ class _Merging:
         src_words = translator.src_tokenizer.word_ids(translator.normaliser.apply(source))
         src_words = [*(None for _ in translator.before_source), *src_words]
         tgt_words = translator.tgt_tokenizer.word_ids(translator.normaliser.apply(target))
-        if not any(word is not None for word in src_words) or len(source) > MAX_CHARACTERS:
+        is_long = len(source) > MAX_CHARACTERS or len(src_words) > translator.longest
+        if is_long or not any(word is not None for word in src_words):
             return None
         return cls(_by_word(src_words), _by_word(tgt_words))
 
