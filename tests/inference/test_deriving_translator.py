@@ -71,6 +71,15 @@ def test_a_glossary_determines_every_word_that_it_matches(line: str, terms: dict
     assert translated(line, terms).text == expected
 
 
+@pytest.mark.parametrize(
+    "changes", [{"max_ratio": 0.5}, {"max_extra": 3}, {"length_penalty": 1.0}, {"length_norm": "mean"}]
+)
+def test_limits_and_penalties_of_length_are_refused(changes: dict[str, object]) -> None:
+    [name] = changes
+    with pytest.raises(UsageError, match=rf"^decoding\.{name}: this translator searches over whole derivations"):
+        TRANSLATOR.translate(["the cat"], SearchOptions(beam_size=1, guard=False, **changes))
+
+
 def test_a_glossary_determines_what_it_matches_also_where_tokens_cut_characters() -> None:
     line = "猫と犬"
     pieces = train_tokenizer(TokenizerConfig(kind="bpe", vocab_size=262, min_frequency=1), [line * 9] * 9)

@@ -24,10 +24,11 @@ from heed.text.tokenizers import Tokenizer
 from heed.text.tokenizers.byte_level import words_of_pieces
 
 _REFUSED = (
-    "sample", "diversity", "coverage_penalty", "min_tokens", "min_ratio", "max_tokens", "no_repeat", "unknown",
-    "ban", "presence_penalty", "frequency_penalty", "bias", "stop",
+    "sample", "diversity", "coverage_penalty", "length_norm", "length_penalty", "min_tokens", "min_ratio",
+    "max_tokens", "max_ratio", "max_extra", "no_repeat", "unknown", "ban", "presence_penalty", "frequency_penalty",
+    "bias", "stop",
 )  # fmt: skip
-"""Options that act on the steps of the common search."""
+"""Options of a search that generates word by word."""
 
 
 def require_derivable(options: SearchOptions, requests: Sequence[Request] = ()) -> None:
