@@ -9,6 +9,7 @@ import torch
 from random_models import EOS, half_trained, model_of, random_images, random_source, random_targets
 
 from heed.decoding.options import SearchOptions
+from heed.decoding.scoring import score_rows
 from heed.inference.translator import ModelTranslator
 from heed.models.ensemble import Ensemble, ShallowFusion
 from heed.nn.contract import Trace
@@ -112,6 +113,18 @@ def test_an_output_has_the_score_of_the_language_model() -> None:
         if h.finished:
             [score] = plain.score([h.text], [line])
             assert h.log_prob == pytest.approx(score.log_prob + 0.2 * expected, abs=1e-4)
+
+
+def test_an_output_that_a_stop_cut_off_has_the_scores_of_its_tokens_alone() -> None:
+    lm, model = model_of("bigram"), half_trained("transformer")
+    translator = translator_of(ShallowFusion(model, lm, 0.2), lm)
+    [whole] = translator.translate(LINES[:1], SearchOptions(max_tokens=8))
+    words = whole.text.split()
+    number = next(n for n, word in enumerate(words) if n and word not in words[:n])
+    [cut] = translator.translate(LINES[:1], SearchOptions(max_tokens=8, stop=(words[number],)))
+    assert cut.text.split() == words[:number]
+    [score] = score_rows(lm, [cut.ids], torch.device("cpu"))
+    assert cut.lm_log_prob == pytest.approx(sum(score.log_probs[: len(cut.ids)]), abs=1e-4)
 
 
 def test_a_high_weight_makes_the_output_more_likely_under_the_language_model() -> None:

@@ -180,6 +180,6 @@ class ModelTranslator(LineTranslator):
             return best
         scores = score_rows(self.lm, [hypothesis.ids for hypothesis in best.values()], self.device)
         return {
-            request: replace(h, lm_log_prob=sum(score.log_probs[: len(h.ids) + h.finished]))
+            request: replace(h, lm_log_prob=sum(score.log_probs[: len(h.token_log_probs)]))
             for (request, h), score in zip(best.items(), scores, strict=True)
         }
