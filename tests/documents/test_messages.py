@@ -221,6 +221,42 @@ def test_what_is_no_json_is_refused(text: str) -> None:
         translated("a.json", text)
 
 
+@pytest.mark.parametrize(
+    ("message", "sentences"),
+    [
+        ("{n, plural, one {You can''t go.} other {# can''t}}", ["You can't go.", "can't"]),
+        ("{n, plural, one {Type '{' or '#' here.} other {no}}", ["Type or here.", "no"]),
+        ("It''s {g, select, f {a '''{it''s}' dog} other {'# a}}", ["It's", "a ' dog", "'# a"]),
+        ("{n, plural, one {I don't} other {the '<b>dogs'</b> 'quoted'}}", ["I don't", "the 'dogs' 'quoted'"]),
+        ("{n, plural, one {it's} other {it''s not}}", ["it's", "it's not"]),
+        ("l'{n, plural, one {d'un} other {''}}", ["l'", "d'un"]),  # not what ICU reads: nothing is quoted
+        ("{n, plural, one {of '{name} now} other {of '{name} then}}", ["of '{name} now", "of '{name} then"]),
+        ("It''s {name}", ["It''s {name}"]),
+    ],
+)
+def test_the_model_reads_the_apostrophes_of_icu_messages(message: str, sentences: list[str]) -> None:
+    catalogue = json.dumps({"a": message})
+    assert given("a.json", catalogue) == sentences
+    assert translated("a.json", catalogue, str).decode() == catalogue
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        ("{n, plural, one {It''s a dog} other {The dog is}}", "{n, plural, one {C''est l''a} other {L''a}}"),
+        ("{n, plural, one {A dog {name}} other {dogs#}}", "{n, plural, one {d''{name}} other {d''#}}"),
+        ("{n, plural, one {A cat} other {The dog is}}", "{n, plural, one {d''} other {L'a}}"),
+        ("A cat{n, plural, one {The dog is} other {it}}", "d''{n, plural, one {L'a} other {it}}"),
+    ],
+)
+def test_an_apostrophe_of_a_translation_does_not_quote_what_follows(message: str, expected: str) -> None:
+    outputs = {
+        "It's a dog": "C'est l'a", "The dog is": "L'a", "A dog {name}": "d'{name}", "dogs": "d'", "A cat": "d'",
+    }  # fmt: skip
+    done = translated("a.json", json.dumps([message]), lambda text: outputs.get(text, text))
+    assert json.loads(done) == [expected]
+
+
 # Subtitles
 
 
