@@ -257,6 +257,24 @@ def test_an_apostrophe_of_a_translation_does_not_quote_what_follows(message: str
     assert json.loads(done) == [expected]
 
 
+@pytest.mark.parametrize(
+    ("text", "sentences"),
+    [
+        ("See <img/>\n\nNext paragraph", ["See", "Next paragraph"]),
+        ("<icon/>\nText here.", ["Text here."]),
+        ("a <x/>  <x/> <x/>\n\n<x/>\n", ["a"]),
+        ("<b>\nTwo <i>\tdogs</i> </b>\n<i> run</i>  <x/>  now", ["Two dogs", "run  now"]),
+        ("See <a>[2]</a>\nNext <a>[3]</a>\tone", ["See", "Next one"]),
+    ],
+)
+def test_white_space_next_to_the_tags_of_messages_stays_and_line_breaks_end_sentences(
+    text: str, sentences: list[str]
+) -> None:
+    catalogue = json.dumps({"a": text})
+    assert given("a.json", catalogue) == sentences
+    assert translated("a.json", catalogue, str).decode() == catalogue
+
+
 # Subtitles
 
 

@@ -136,3 +136,11 @@ def test_a_code_that_is_a_line_break_separates_two_texts(code: str) -> None:
     text = f'<xliff version="1.2"><file source-language="en"><body>{unit}</body></file></xliff>'
     assert given("a.xlf", text) == ["One line", "two lines"]
     assert f'<g id="1">ONE LINE{code}TWO</g> LINES</target>' in translated("a.xlf", text).decode()
+
+
+def test_a_line_break_after_a_code_ends_a_sentence() -> None:
+    source = 'See <x id="1"/>\n\nNext <g id="2"> \n<x id="3"/>\tone</g>.'
+    unit = f'<trans-unit id="1" xml:space="preserve"><source>{source}</source></trans-unit>'
+    text = V1.replace("<body>", f"<body>{unit}").format(**BEFORE)
+    assert given("a.xlf", text)[:3] == ["See", "Next", "one."]
+    assert f"{source}</target>" in translated("a.xlf", text, str).decode()

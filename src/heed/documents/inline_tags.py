@@ -42,6 +42,8 @@ class InlineTag:
     glued_right: bool = True
     is_text: bool = False
     """Whether it is read as a part of the text, as placeholders and computed fields are."""
+    space: str = " "
+    """The white space on its right, where that is not in the plain text."""
 
 
 def insert_tags(
@@ -252,7 +254,7 @@ def _written(places: Places, source: str, target: str, escape: Callable[[str], s
         is_new_word = tag.is_text and target[done : done + 1].isalnum() and not source[tag.place :][:1].isalnum()
         precedes_tag = not tag.glued_right and _single_follows(places, number)
         if precedes_tag or ((is_new_word or not tag.glued_right) and _may_follow_space(target, done)):
-            out += " "
+            out += tag.space
     return out + escape(target[done:])
 
 

@@ -20,6 +20,7 @@ from heed.text.sentences import Piece
 _SPACES = " \t\n\r\f"
 """White space of HTML and XML, which a no-break space is not."""
 _SPACE = re.compile(f"[{_SPACES}]+")
+_LINE_BREAK = re.compile("[\n\r\f]")
 _MARKUP = re.compile(r"<!--.*?-->|<[^<>]*>", re.DOTALL)
 _MARK = re.compile(r"(?P<bracket>[(\[])?(?:\d{1,3}(?:[-–,] ?\d{1,3}){0,4}|[*†‡§¶]{1,3})(?(bracket)[)\]])")
 """The text of a reference to a note."""
@@ -137,12 +138,15 @@ class PartsBuilder:
         self._chunks, self._length, self._tags, self._num_settled = [], 0, [], 0
 
     def _add_space(self, space: str) -> None:
-        """Add a space. After another space, or at the beginning, only the tag before it remembers it."""
-        if self._chunks and not self._chunks[-1].isspace():
+        """Add a space. After another space, or at the beginning, only the tag before it remembers it.
+
+        A line break always stays in the text, where it ends a sentence.
+        """
+        if (self._chunks and not self._chunks[-1].isspace()) or _LINE_BREAK.search(space):
             self._append(space)
             return
         if self._num_settled < len(self._tags):
-            self._tags[-1] = replace(self._tags[-1], glued_right=False)
+            self._tags[-1] = replace(self._tags[-1], glued_right=False, space=space)
         self._num_settled = len(self._tags)
 
     def _close_span(self) -> None:
@@ -181,8 +185,10 @@ def _with_marks_joined(
                 begin == 0 or plain[begin - 1].isspace(),
                 (end == len(plain) or plain[end].isspace()) and not is_followed,
             ]
-            joined.append(InlineTag(written, len(kept), "single", -1, not spaced[0], not spaced[1]))
-            done += all(spaced) and end < len(plain)  # of two spaces, one stays
+            is_dropped = all(spaced) and end < len(plain) and not _LINE_BREAK.match(plain, end)  # of two, one stays
+            space = plain[end] if is_dropped else " "
+            joined.append(InlineTag(written, len(kept), "single", -1, not spaced[0], not spaced[1], space=space))
+            done += is_dropped
             number = last + 1
         else:
             joined.append(replace(tag, place=len(kept)))
@@ -214,8 +220,8 @@ def _with_empty_pairs_joined(plain: str, tags: Sequence[InlineTag]) -> list[Inli
                 stands_for_word = any(each.kind == "single" and not each.text.startswith("<!--") for each in some)
                 follows_space = stands_for_word and not follows_tag and plain[: tag.place][-1:].isspace()
                 glued = not follows_space and all(each.glued_left for each in some), tag.glued_right
-                text = "".join(each.text + ("" if each.glued_right else " ") for each in some[:-1]) + tag.text
-                joined[first:] = [InlineTag(text, tag.place, "single", -1, *glued)]
+                text = "".join(each.text + ("" if each.glued_right else each.space) for each in some[:-1]) + tag.text
+                joined[first:] = [InlineTag(text, tag.place, "single", -1, *glued, space=tag.space)]
     return joined
 
 
@@ -261,6 +267,6 @@ def _with_tags(space: str, tags: Sequence[InlineTag], escape: Callable[[str], st
     for number, tag in enumerate(tags):
         out += escape(space[done : tag.place]) + tag.text
         done = tag.place
-        if not tag.glued_right and number < len(tags) - 1 and done >= len(space):
-            out += " "
+        if not tag.glued_right and any(each.place == done for each in tags[number + 1 : number + 2]):
+            out += tag.space
     return out + escape(space[done:])
