@@ -267,6 +267,11 @@ class Run:
         return facts if isinstance(facts, dict) else {}
 
     @property
+    def num_rows(self) -> int:
+        """Number of training rows, repetitions not counted; 0 if it is no longer known."""
+        return int(self.corpus.get("num_rows", 0) - self.corpus.get("num_repeated", 0))
+
+    @property
     def is_fine_tuned(self) -> bool:
         """Whether it was trained with --init, whose learning rate suits no other beginning.
 

@@ -352,6 +352,16 @@ def test_pairs_are_counted_once_and_their_repetitions_are_reported(tmp_path: Pat
     assert "| `train.aa` | validation | 300 |" in text
 
 
+def test_the_corpora_that_are_shown_have_as_many_pairs_without_repetitions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = prepared(tmp_path, data__repeat=4)
+    known = staticmethod(lambda num_rows, characters: (f"like {num_rows} pairs", "20 BLEU"))
+    monkeypatch.setattr(run.task_type, "similar_corpora", known)
+    assert run.corpus["num_rows"] == 4 * run.num_rows
+    assert f"**like {run.num_rows} pairs**: 20 BLEU." in write_report(run).read_text()
+
+
 def test_separate_tokenizers_and_other_models_are_described(tmp_path: Path) -> None:
     run = prepared(tmp_path, model__kind="rnn_attention", tokenizer__joint=False, tokenizer__kind="character")
     text = write_report(run).read_text()

@@ -137,7 +137,7 @@ def _points(runs: list[Run]) -> list[Point]:
     before: Evaluation | None = None
     for run, evaluation in zip(runs, evaluations, strict=True):
         scores = evaluation.scores
-        point = Point(str(run.folder), run.corpus["num_rows"], scores["bleu"].value, scores["chrf"].value)
+        point = Point(str(run.folder), run.num_rows, scores["bleu"].value, scores["chrf"].value)
         if before is not None:
             tested = compare_all(before.statistics, evaluation.statistics)["bleu"]
             point = replace(point, gain=tested.difference, p=tested.p_randomisation)

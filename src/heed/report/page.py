@@ -137,9 +137,8 @@ def _data_lines(run: Run) -> list[str]:
 
 def _training_rows(run: Run) -> str:
     """`6,000 sentence pairs (24,000 with repetitions)`."""
-    num_rows, num_repeated = run.corpus["num_rows"], run.corpus.get("num_repeated", 0)
-    repeated = f" ({num_rows:,} with repetitions)" if num_repeated else ""
-    return f"{num_rows - num_repeated:,} {run.task_type.row}s{repeated}"
+    repeated = f" ({run.corpus['num_rows']:,} with repetitions)" if run.corpus.get("num_repeated") else ""
+    return f"{run.num_rows:,} {run.task_type.row}s{repeated}"
 
 
 def _training(targets: str, train: Sequence[Event], validations: Sequence[Event], reason: str) -> str:
@@ -147,7 +146,7 @@ def _training(targets: str, train: Sequence[Event], validations: Sequence[Event]
     if not train and not validations:
         return f"Ended: {reason}."
     if not train and reason == COUNTED:
-        return "Estimated from counts, in one pass over the data."
+        return "Estimated from the data, without gradient descent."
     last = (validations or train)[-1]
     speeds = sorted(event["tokens_per_second"] for event in train)
     speed = f", at a median of {speeds[len(speeds) // 2]:,.0f} {targets}/s" if speeds else ""

@@ -269,7 +269,7 @@ class TranslationPredictor(Translating, Predictor):
         remarks = [f"**Expected before the training**: {quality}."] if quality else []
         remarks += [f"**With `--precision int8`**: {rounding}."] if rounding else []
         if corpus.get("characters_per_row"):
-            known = self.run.task_type.similar_corpora(corpus["num_rows"], corpus["characters_per_row"])
+            known = self.run.task_type.similar_corpora(self.run.num_rows, corpus["characters_per_row"])
             remarks += [f"**{known[0]}**: {'; '.join(known[1:])}."] if known else []
         if MODELS[self.run.recipe.model.kind].proposes_several and not self.run.recipe.training.scorer:
             remarks.append(
