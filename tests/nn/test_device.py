@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 import torch
 
-from heed.core.allocator import give_memory_back
 from heed.core.errors import UsageError
 from heed.nn import device
 from heed.nn.device import best_precision, choose_device, matmul_rates, set_threads
@@ -95,18 +93,3 @@ def test_bfloat16_is_chosen_if_it_is_a_third_faster(
 @pytest.mark.processor
 def test_a_rate_is_measured() -> None:
     assert min(matmul_rates((torch.float32, torch.bfloat16), CPU, size=32)) > 0
-
-
-@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="only Linux tells a process's memory so")
-def test_freed_memory_is_returned_to_the_system() -> None:
-    set_threads(1)
-
-    def resident() -> int:
-        return int(Path("/proc/self/statm").read_text().split()[1])
-
-    before = resident()
-    held = [bytes(50_000) for _ in range(2000)]  # 100 MB in blocks that the C library keeps
-    taken = resident() - before
-    del held
-    give_memory_back()
-    assert resident() - before < taken / 2
