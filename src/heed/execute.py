@@ -219,28 +219,27 @@ def _name(run: Run | None) -> str:
 
 def _learn(run: Run, model: GenerativeModel, checkpoint: Checkpoint | None, quiet: bool, ranks: Ranks) -> Outcome:
     """Train the model of a prepared run folder, by counting or by gradients, and write the report."""
-    task = run.task()
+    task, recipe = run.task(), run.recipe
     quiet = quiet or not ranks.is_first
-    if model.count_based:
-        with sole_writer(run.folder) if ranks.is_first else nullcontext():
+    with sole_writer(run.folder) if ranks.is_first else nullcontext():
+        if model.count_based:
             outcome = _count(run, model, task, quiet) if ranks.is_first else Outcome("counted", Progress(step=1))
-    else:
-        message(f"model: {sum(parameter.numel() for parameter in model.parameters()):,} parameters", quiet)
-        recipe = run.recipe
-        d_model = getattr(recipe.model, "d_model", 0)
-        trainer = Trainer(recipe.training, model, task, run.folder, recipe.seed, run.device, d_model, quiet, ranks)
-        if checkpoint is not None:
-            trainer.restore(checkpoint)
-        outcome = trainer.run()
-    if outcome.interrupted_by is None and ranks.is_first:
-        try:
-            with storage_errors("write the report", path=run.folder):
-                run.predictor.convert()
-                finish_report(run, quiet)
-        except (KeyboardInterrupt, SystemExit):
-            folder = _folder_to_resume(run)
-            message(f"the training is complete, its report is not. Write it with: heed train --resume {folder}")
-            raise
+        else:
+            message(f"model: {sum(parameter.numel() for parameter in model.parameters()):,} parameters", quiet)
+            sizes = recipe.seed, run.device, getattr(recipe.model, "d_model", 0)
+            trainer = Trainer(recipe.training, model, task, run.folder, *sizes, quiet, ranks)
+            if checkpoint is not None:
+                trainer.restore(checkpoint)
+            outcome = trainer.run()
+        if outcome.interrupted_by is None and ranks.is_first:
+            try:
+                with storage_errors("write the report", path=run.folder):
+                    run.predictor.convert()
+                    finish_report(run, quiet)
+            except (KeyboardInterrupt, SystemExit):
+                folder = _folder_to_resume(run)
+                message(f"the training is complete, its report is not. Write it with: heed train --resume {folder}")
+                raise
     return outcome
 
 
@@ -263,10 +262,11 @@ def _train_scorer(
             _require_higher(Run(inner.out), scorer_limits(run, limits))
         elif _is_trained(inner.out):
             raise UsageError(f"{inner.out} has no checkpoints from which its training could go on.")
-        run.change_recipe(limits)
-        run.files.remove(VERDICT)  # until both are compared again
-        run = Run(run.folder, run.device)
     with sole_writer(run.folder):
+        if limits:
+            run.change_recipe(limits)
+            run.files.remove(VERDICT)  # until both are compared again
+            run = Run(run.folder, run.device)
         if is_begun:  # a training that has ended does so again at once
             outcome = resume(inner, strict, limits=scorer_limits(run, limits) if limits else None)
         elif _is_trained(inner.out):
@@ -316,8 +316,7 @@ def resume(
 ) -> Outcome:
     """Continue the training in `options.out` with its recipe.toml, in which limits may have been edited.
 
-    `limits` maps keys such as "training.max_steps" to new values, which are written to recipe.toml. They count from the
-    beginning of the training.
+    `limits` maps keys such as "training.max_steps" to new values for recipe.toml, counted from the first update.
     """
     folder = options.out
     run = Run(folder, choose_device(options.device))
@@ -325,18 +324,20 @@ def resume(
     require_trainable_together(run.recipe, ranks.world_size)
     if run.blank_model.count_based:
         return _resume_counted(run, options, strict, limits)
-    if limits:
-        ranks.wait()  # until each has compared its limits with the recipe, which changes now
-        if ranks.is_first:
-            _require_limits(run, limits)
-            run.change_recipe(limits)
-        ranks.wait()
-        run = Run(folder, choose_device(options.device))
+    if limits and ranks.is_first:
+        _require_limits(run, limits)
     run.require_resumable()
     checkpoint = newest_checkpoint(folder / "checkpoints", strict, run.shapes)
     if ranks.is_first:
         require_room_for(folder / "checkpoints", checkpoint)
         run.files.accept(RECIPE)
+    if limits:
+        ranks.wait()  # until each has compared its limits with the recipe, which changes now
+        if ranks.is_first:
+            with sole_writer(folder):
+                run.change_recipe(limits)
+        ranks.wait()
+        run = Run(folder, choose_device(options.device))
     quiet = options.quiet or not ranks.is_first
     warn_about_arithmetic(checkpoint, run.device, run.recipe.training.precision, quiet)
     _warn_about_other_data(run, quiet)

@@ -14,6 +14,7 @@ from toy import TINY, flags, prepared, tiny_keys, trainer_of, write_lines, write
 from heed.cli.restart import new_limits
 from heed.core.errors import DataError, UsageError
 from heed.core.files import sole_writer
+from heed.run import Run
 from heed.training.checkpoints import FILES, list_checkpoints, newest_checkpoint
 from heed.training.manifest import write_manifest
 
@@ -131,6 +132,28 @@ def test_a_run_in_which_another_process_is_training_is_neither_continued_nor_rep
             assert (result.code, "another process is training in" in result.err) == (2, True)
         assert [path.name for path in list_checkpoints(interrupted / "checkpoints")][-1] == "step-0000001"
     assert call("train", "--resume", interrupted, "--quiet").code == 0
+
+
+def test_new_limits_that_cannot_be_used_leave_the_recipe_as_it_was(interrupted: Path) -> None:
+    recipe = (interrupted / "recipe.toml").read_text()
+    more = ("train", "--resume", interrupted, "--max-steps", 30, "--quiet")
+    with sole_writer(interrupted):
+        assert "another process is training in" in call(*more).err
+    shutil.rmtree(interrupted / "checkpoints")
+    assert "no complete checkpoint" in call(*more).err
+    assert (interrupted / "recipe.toml").read_text() == recipe
+
+
+def test_a_run_is_not_replaced_while_its_report_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    refused: list[str] = []
+
+    def report(run: Run, quiet: bool) -> None:
+        monkeypatch.undo()
+        refused.append(again(tmp_path, "--overwrite").err)
+
+    monkeypatch.setattr("heed.execute.finish_report", report)
+    assert again(tmp_path).code == 0
+    assert "another process is training in" in refused[0]
 
 
 def test_a_machine_that_may_round_differently_is_reported_and_training_continues(interrupted: Path) -> None:

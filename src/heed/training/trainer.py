@@ -23,7 +23,6 @@ from torch import Tensor, nn
 from torch.distributed.device_mesh import init_device_mesh
 
 from heed.core.errors import HeedError, UsageError
-from heed.core.files import sole_writer
 from heed.core.progress import Progress as Bar
 from heed.core.progress import warn
 from heed.core.run_files import WEIGHTS
@@ -177,7 +176,7 @@ class Trainer:
     # --- the loop ---------------------------------------------------------------------------------------
 
     def run(self) -> Outcome:
-        """Train to a limit or a signal; the best weights are in `model.safetensors` afterwards."""
+        """Train to a limit or a signal, as the sole writer of the folder; the best weights are in it afterwards."""
         self._started = time.perf_counter()
         self._begin_seconds = self.progress.seconds
         config, ranks = self.config, self.ranks
@@ -186,7 +185,6 @@ class Trainer:
         )
         self._epoch_batches = loader.num_batches(self.progress.position.epoch)
         with (
-            sole_writer(self.folder) if ranks.is_first else nullcontext(),
             MetricsLog(self.folder, config.tensorboard) if ranks.is_first else nullcontext() as log,
             Bar(config.max_steps, "updates", "training", self.quiet, initial=self.progress.step) as bar,
             signal_handlers() as stop,
