@@ -10,16 +10,17 @@ from typing import Any
 
 import pytest
 from command import call
-from toy import pairs, prepared, unchecked_shapes, with_weights, write_lines
+from toy import other_weights, pairs, prepared, unchecked_shapes, with_weights, write_lines
 
 import heed
 from heed.cli.options import search_options
 from heed.core.errors import UsageError
-from heed.core.run_files import RunFiles
+from heed.core.run_files import WEIGHTS, RunFiles
 from heed.decoding.options import SearchOptions
 from heed.inference.sentences import MAX_CHARACTERS
 from heed.memory.store import TranslationMemory
 from heed.run import Run
+from heed.tasks.translation import calibration
 
 LINES = ["ba ce", "fo gu di", "", "me lu", "ko"]
 TEXT = "\n".join(LINES) + "\n"
@@ -351,6 +352,24 @@ def test_calibration_is_printed_kept_and_used(translator: Path, tmp_path: Path) 
     assert "or write a new one with" in call("translate", run, stdin=TEXT).err
     assert call("evaluate", run, "--calibrate", "--quiet").code == 0
     assert records(run) == found
+
+
+def test_a_confidence_of_weights_that_are_replaced_meanwhile_is_not_kept(
+    translator: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, better = shutil.copytree(translator, tmp_path / "run"), other_weights(translator, tmp_path / "better")
+    with RunFiles(run).write("data/valid.jsonl", "w") as file:
+        file.write("".join(json.dumps(pair) + "\n" for pair in pairs(80, seed=9)))
+
+    def learn_late(*given: Any) -> calibration.Calibration:
+        shutil.copy(better / WEIGHTS, run / WEIGHTS)
+        return learn(*given)
+
+    learn = calibration.learn
+    monkeypatch.setattr(calibration, "learn", learn_late)
+    result = call("evaluate", run, "--calibrate")
+    assert (result.code, "got other weights while its confidence was learned" in result.err) == (65, True)
+    assert not (run / "confidence.json").exists()
 
 
 @pytest.fixture(scope="module")

@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from heed.core.files import storage_errors
-from heed.core.run_files import RunFiles
+from heed.core.errors import DataError
+from heed.core.files import sha256_file, storage_errors
+from heed.core.run_files import WEIGHTS, RunFiles
 from heed.data.validation import read_valid
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import SearchOptions
@@ -67,8 +68,9 @@ class Calibration:
 def calibrate(run: Run, options: SearchOptions) -> Calibration:
     """Learn the confidence of a run from its validation data; write `confidence.json` and the plot into its folder.
 
-    Raises DataError for too few sentences, or if the validation data is missing.
+    Raises DataError for too few sentences, if the validation data is missing, or if the weights change meanwhile.
     """
+    weights = sha256_file(run.files.path(WEIGHTS))
     pairs = read_valid(run.folder)
     run = run.predictor.of_validation()
     run.predictor.confidence = None  # will be replaced, and may be damaged
@@ -78,6 +80,8 @@ def calibrate(run: Run, options: SearchOptions) -> Calibration:
         hypotheses = [replace(h, flags=flags_of_one) for h, flags_of_one in zip(hypotheses, flags, strict=True)]
     scored = [(h, pair[-1]) for h, pair in zip(hypotheses, pairs, strict=True) if h.token_log_probs]
     calibration = learn([h for h, _ in scored], [reference for _, reference in scored], options.beam_size)
+    if sha256_file(run.files.path(WEIGHTS)) != weights:
+        raise DataError(f"{run.folder} got other weights while its confidence was learned. Wait until they are final.")
     with storage_errors("write the confidence", path=run.folder):
         calibration.confidence.write(run.folder)
         draw(run.folder / PICTURE, calibration)
