@@ -97,6 +97,7 @@ def test_a_run_that_its_recipe_alone_does_not_give_is_refused(
     "gain, p, of_time, pairs, time",
     [
         (4.0, 0.001, 1.2, "doubling them again", "would help too"),
+        (3.0, 0.06, 1.2, "may be chance, which more validation data would show", "would help too"),
         (0.2, 0.6, 0.1, "help little", "would help little"),
         (-2.0, 0.001, 0.1, "help little", "would help little"),
     ],

@@ -34,6 +34,11 @@ SECOND = Evaluation(
 )  # fmt: skip
 
 
+@pytest.mark.parametrize(("num_lines", "is_noted"), [(1, False), (2, True), (19, True), (20, False)])
+def test_few_lines_are_noted_but_not_a_single_one_which_has_no_interval(num_lines: int, is_noted: bool) -> None:
+    assert ("Fewer than 20 lines" in render_table([replace(FIRST, num_rows=num_lines)])) == is_noted
+
+
 def test_several_systems_share_a_table_with_tests_below_each_and_signatures_once() -> None:
     text = render_table([FIRST, SECOND])
     assert text.startswith(

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 SHARES = {"quarter": 0.25, "half": 0.5}
 CURVE = "curve.json"
 _CERTAIN, _WORTHWHILE = 0.05, 0.5
-"""The p-value below which a gain counts, and BLEU that more time should add."""
+"""The p-value below which a gain counts, and the gain in BLEU that is worth having."""
 
 
 @dataclass(frozen=True)
@@ -185,6 +185,8 @@ def _advice(points: list[Point], of_time: float | None) -> str:
 
 
 def _of_pairs(gain: float, is_certain: bool) -> str:
+    if gain >= _WORTHWHILE and not is_certain:
+        return "that may be chance, which more validation data would show."
     if gain <= 0 or not is_certain:
         return "no more than chance, so more pairs of this kind would help little."
     return "doubling them again may add about as much, or somewhat less."

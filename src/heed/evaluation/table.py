@@ -60,7 +60,7 @@ def render_table(evaluations: Sequence[Evaluation], analysis: bool = False) -> s
         sections += [_worst(evaluation) for evaluation in evaluations if evaluation.worst]
     parts = [first.test.label, _scores(evaluations, table), _signatures(evaluations)]
     parts += [SIGNIFICANCE] if any(evaluation.against_first for evaluation in evaluations) else []
-    parts += [FEW] if 0 < first.num_rows < FEWEST_ROWS else []
+    parts += [FEW] if 1 < first.num_rows < FEWEST_ROWS else []
     parts += [_leakage(evaluations, shown), *sections]
     return "\n\n".join(part for part in parts if part)
 

@@ -47,7 +47,7 @@ def _validation_scores(analysis: Event, kept: Event, counted: bool) -> str:
 
 
 def _baselines(analysis: Event, head: Sequence[str]) -> str:
-    """The scores of outputs that need no model; empty if the task has none."""
+    """The scores of the baselines; empty if the task has none."""
     rows = [
         [plain(baseline["system"]), score.name, score.numbers]
         for baseline in analysis.get("baselines", ())
@@ -55,7 +55,7 @@ def _baselines(analysis: Event, head: Sequence[str]) -> str:
     ]
     if not rows:
         return ""
-    return f"Baselines that need no model:\n\n{table([['output', *head[:2]], *rows], right=[2])}"
+    return f"Baselines:\n\n{table([['output', *head[:2]], *rows], right=[2])}"
 
 
 def _test_scores(run: Run) -> list[str]:

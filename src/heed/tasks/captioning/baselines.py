@@ -1,4 +1,4 @@
-"""Captions without a model: the most frequent one, and that of the training image that is most similar.
+"""Captions of the training data as baselines: the most frequent one, and that of the most similar image.
 
 A captioning model that has learned to see is better than both.
 """

@@ -1,4 +1,4 @@
-"""Evaluation of captions against all references of each image, next to baselines that need no model."""
+"""Evaluation of captions against all references of each image, next to baselines that copy training captions."""
 
 from __future__ import annotations
 
