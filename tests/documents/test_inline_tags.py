@@ -251,6 +251,53 @@ def test_a_removed_placeholder_leaves_one_space() -> None:
     assert insert_tags(tags, plain, "Ich traf gestern ().", links) == "Ich traf {name} gestern ({x})."
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Erreur {0}\u202f: inconnu", "Erreur {0}\u202f:", "page\xa0{0} lue", "entre «\xa0{0}\xa0» et lui",
+        "Erreur {0} : inconnu", "le {0}\xa0jour", "sans {0}-{1}\xa0! Non",
+    ],
+)  # fmt: skip
+def test_spaces_around_a_placeholder_stay_where_they_were(text: str) -> None:
+    plain, tags = without_placeholders(text)
+    links = [(number, number) for number in range(len(plain.split()))]
+    assert insert_tags(tags, plain, plain, links) == text
+
+
+@pytest.mark.parametrize("space", ["\xa0", "\u202f"])
+def test_a_placeholder_is_not_separated_from_its_word_by_the_space_before_a_sign(space: str) -> None:
+    plain, tags = without_placeholders("Error {0}: unknown")
+    links = [(0, 0), (1, 1), (2, 2)]
+    assert insert_tags(tags, plain, f"Erreur{space}: inconnue", links) == f"Erreur {{0}}{space}: inconnue"
+    plain, tags = without_placeholders(f"Erreur {{0}}{space}: inconnue")
+    assert insert_tags(tags, plain, "Error: unknown", [(0, 0), (2, 1)]) == "Error {0}: unknown"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Mot\xa0<img>\u202f: mot",
+        "Mot <img>\xa0mot",
+        "«\xa0<img> mot",
+        "Mot <img> !",
+        "Mot\xa0<img>",
+        "Mot <img>\xa0– mot",
+    ],
+)
+def test_no_break_spaces_stay_on_their_side_of_a_tag(text: str) -> None:
+    before, _, after = text.partition("<img>")
+    builder = PartsBuilder()
+    builder.add_text(before)
+    builder.single_tag("<img>")
+    builder.add_text(after)
+    parts = builder.parts()
+    span = parts[0]
+    assert isinstance(span, Span)
+    links = [(number, number) for number in range(len(span.plain.split()))]
+    rest = "".join(part for part in parts if isinstance(part, str))
+    assert insert_tags(span.tags, span.plain, span.plain, links) + rest == text
+
+
 def test_tags_next_to_a_placeholder_leave_it_whole() -> None:
     tags = [InlineTag("<b>", 3, "open", 1), InlineTag("</b>", 9, "close", 1)]
     links = [(0, 0), (1, 1), (2, 2)]

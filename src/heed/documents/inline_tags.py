@@ -24,7 +24,9 @@ MAX_ALIGNED = 200
 """Tags of a sentence that are placed by alignment, which takes quadratic time."""
 _STOPS = (".", "!", "?", "。")
 """Signs that a model adds at the end of a sentence."""
-_NO_SPACE_BEFORE = frozenset(".,;:!?。…)]}" + " \t\n\r\f\v\xa0")
+_NO_BREAK = frozenset("\xa0\u202f\u2007")
+"""No-break spaces, which French writes before `:` and inside of its quotation marks."""
+_NO_SPACE_BEFORE = _NO_BREAK | frozenset(".,;:!?。…)]}" + " \t\n\r\f\v")
 _WORD = re.compile(r"\S+")
 
 
@@ -88,7 +90,7 @@ class _SentencePair:
                 return None
             ranges[pair] = enclosed
         places = [
-            (tag, self._place_of_single(tag) if tag.kind == "single" else self._with_space(tag, ranges[tag.pair]))
+            (tag, self._among_spaces(tag) if tag.kind == "single" else self._with_space(tag, ranges[tag.pair]))
             for tag in tags
         ]
         return _in_order(places, self.target)
@@ -136,6 +138,24 @@ class _SentencePair:
                 last = begins.get(last, last - 1)
         return min(first, last), last
 
+    def _among_spaces(self, tag: InlineTag) -> int:
+        """Position of a single tag, on the same side of a space before a sign and of a no-break space as in the source.
+
+        Where only the target has a no-break space before a sign (`:` in French), the tag stays next to its word.
+        """
+        place, source = self._place_of_single(tag), self.source
+        begin, end = _spaces_around(self.target, place)
+        spaces = self.target[begin:end]
+        is_before_sign = bool(spaces) and end < len(self.target) and not _may_follow_space(self.target, end)
+        if is_before_sign and not tag.glued_right:
+            return begin
+        if _NO_BREAK.isdisjoint(spaces):
+            return place
+        source_begin, source_end = _spaces_around(source, tag.place)
+        if spaces == source[source_begin:source_end]:
+            return begin + tag.place - source_begin
+        return begin if is_before_sign and _NO_BREAK.issuperset(spaces) else place
+
     def _place_of_single(self, tag: InlineTag) -> int:
         """Position of a single tag: next to the word that it is glued to, or else before the next word."""
         place, source = tag.place, self.source
@@ -155,7 +175,10 @@ class _SentencePair:
             return self._inside_word(source[first:place], source[place:last], self.target_words[max(at_right)])
         at_left = [to for of, to in self.links if of == right - 1]
         if at_left and (not at_right or (tag.glued_left and source[place].isspace())):
-            return self.target_words[max(at_left)][1]
+            begin, end = self.target_words[max(at_left)]
+            word = source[first:last]  # a sign of its own, which the target may have written to the word before it
+            is_sign = not any(map(str.isalnum, word)) and self.target.endswith(word, begin + 1, end)
+            return end - len(word) if is_sign else end
         return self.target_words[min(at_right)][0] if at_right else self.in_proportion(tag)
 
     def _inside_word(self, before: str, after: str, word: Range) -> int:
@@ -209,6 +232,12 @@ def _words(text: str) -> list[Range]:
     return [match.span() for match in _WORD.finditer(text)]
 
 
+def _spaces_around(text: str, place: int) -> Range:
+    """The white space that a place is in, at the beginning of, or at the end of."""
+    after = text[place:]
+    return len(text[:place].rstrip()), len(text) - len(after.lstrip())
+
+
 def _longest_run(words: Sequence[int], others: set[int]) -> list[int]:
     """The longest run of these words with none of the others in between."""
     runs = [[words[0]]]
@@ -249,7 +278,8 @@ def _written(places: Places, source: str, target: str, escape: Callable[[str], s
         done = place
         is_new_word = tag.is_text and target[done - 1 : done].isalnum() and not source[: tag.place][-1:].isalnum()
         if (is_new_word or not tag.glued_left) and out and not out[-1].isspace():
-            out += " "
+            before = source[: tag.place][-1:]
+            out += before if before in _NO_BREAK else " "
         out += tag.text
         is_new_word = tag.is_text and target[done : done + 1].isalnum() and not source[tag.place :][:1].isalnum()
         precedes_tag = not tag.glued_right and _single_follows(places, number)
@@ -276,20 +306,20 @@ def _may_follow_space(text: str, place: int) -> bool:
 
 
 def without_placeholders(text: str) -> tuple[str, list[InlineTag]]:
-    """The text without its placeholders, and the placeholders as tags. Of two spaces around one, the first is kept."""
+    """The text without its placeholders, and the placeholders as tags. Of two spaces around one, one is kept."""
     plain, tags, done = "", list[InlineTag](), 0
     for begin, end in placeholder_ranges(text):
         plain += _continued(plain, text[done:begin])
         done = end
-        glued_left, glued_right = (
-            bool(side.strip()) for side in (text[max(0, begin - 1) : begin], text[end : end + 1])
-        )
-        tags.append(
-            InlineTag(text[begin:end], len(plain), glued_left=glued_left, glued_right=glued_right, is_text=True)
-        )
+        before, after = text[max(0, begin - 1) : begin], text[end : end + 1]
+        if plain.endswith(" ") and after in _NO_BREAK:  # which belongs to the sign after it
+            plain = plain[:-1]
+        space = after if after.isspace() else " "
+        glued = bool(before.strip()), bool(after.strip())
+        tags.append(InlineTag(text[begin:end], len(plain), "single", -1, *glued, is_text=True, space=space))
     return plain + _continued(plain, text[done:]), tags
 
 
 def _continued(before: str, text: str) -> str:
     """The text without its first space, if the text before it ends with one."""
-    return text[1:] if before.endswith(" ") and text.startswith(" ") else text
+    return text[1:] if before[-1:].isspace() and text[:1].isspace() else text
