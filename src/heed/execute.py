@@ -15,7 +15,7 @@ from typing import Any
 from heed.core.allocator import give_memory_back
 from heed.core.config import to_toml
 from heed.core.errors import DataError, UsageError
-from heed.core.files import empty_folder, is_claimed, is_debris, sole_writer, storage_errors
+from heed.core.files import empty_folder, is_claimed, is_debris, require_utf8, sole_writer, storage_errors
 from heed.core.own_scorer import SCORER, VERDICT
 from heed.core.progress import message, warn
 from heed.core.run_files import RECIPE, WEIGHTS, RunFiles
@@ -51,11 +51,12 @@ from heed.transfer import Transfer
 
 
 def check_folder(options: TrainOptions, needed: Sequence[Path] = ()) -> None:
-    """Raise UsageError if the run folder is in use and may not be overwritten.
+    """Raise UsageError if the run folder is in use and may not be overwritten, or if nothing could read it.
 
     `needed`: files, and runs besides those of the options, that the training needs.
     """
     out = options.out
+    require_utf8(str(out))
     if out.exists() and not out.is_dir():
         raise UsageError(f"--out {out} is a file; a run is a folder.")
     if not out.is_dir() or all(map(is_debris, out.iterdir())):
@@ -101,9 +102,7 @@ def _in_use(out: Path) -> str:
         newest = f"{out} already holds a run whose newest checkpoint is {checkpoints[-1].name}."
         return f"{newest} Continue with `heed train --resume {out}`, or start again with --overwrite."
     if can_continue(out):
-        return (
-            f"{out} already holds a run. Finish it with `heed train --resume {out}`, or start again with --overwrite."
-        )
+        return f"{out} already holds a run. Finish it with `heed train --resume {out}`, or replace it with --overwrite."
     contents = "a run without checkpoints" if (out / RECIPE).exists() else "files"
     return f"{out} already holds {contents}. Start again with --overwrite, or name another --out."
 

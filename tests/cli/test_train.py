@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import lzma
+import os
 import re
 import shutil
 from contextlib import chdir
@@ -58,6 +59,15 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run(corpus: Path, finished: Path) -> Path:
     """A copy of the finished run, `run` in the current folder."""
     return shutil.copytree(finished, corpus / "run")
+
+
+def test_names_that_are_not_utf_8_are_refused_before_anything_is_trained(corpus: Path) -> None:
+    broken = os.fsdecode(b"b\xff.aa")
+    shutil.copy(corpus / "train.aa", corpus / broken)
+    for result in (train(*FILES[:2], "--src", broken, "--tgt", "train.bb"), train(*FILES, out=broken)):
+        assert result.code == 2
+        assert result.err.splitlines()[-1] == r"error: the name 'b\udcff.aa' is not UTF-8. Rename the file or folder."
+    assert not (corpus / "run").exists()
 
 
 def test_without_a_recipe_every_choice_is_made_printed_and_written(corpus: Path) -> None:

@@ -25,6 +25,7 @@ from pydantic_core import CoreSchema, ErrorDetails, PydanticKnownError, core_sch
 
 from heed.core.errors import UsageError
 from heed.core.field_docstrings import field_docstrings
+from heed.core.files import require_utf8
 from heed.core.toml import Document, KeyPath, dotted, element, flattened, parse_overrides, read_toml, show
 
 __all__ = [
@@ -145,7 +146,8 @@ class KeyOf:
 
 def _validated(schema: type[C], values: object) -> C:
     """Check values by JSON's strict rules: a list may become a tuple and text a path; "8" and true are not numbers."""
-    return schema.model_validate_json(json.dumps(values, default=_plain))
+    require_utf8(text := json.dumps(values, default=_plain, ensure_ascii=False))
+    return schema.model_validate_json(text)
 
 
 def _plain(value: object) -> object:

@@ -189,6 +189,13 @@ def empty_folder(folder: Path, last: str) -> None:
         _delete(path)
 
 
+def require_utf8(text: str) -> None:
+    """Raise UsageError for a text with the name of a file that is not UTF-8, which no recipe or library can hold."""
+    if broken := re.search('[^/"\n]*[\ud800-\udfff][^/"\n]*', text):
+        name = broken[0].encode("utf-8", "backslashreplace").decode()
+        raise UsageError(f"the name '{name}' is not UTF-8. Rename the file or folder.")
+
+
 def _temporary_name(target: Path) -> Path:
     """A new hidden name in the same folder, so that renaming moves no data; short, as names are limited in length."""
     return target.with_name(f".heed-{secrets.token_hex(6)}.tmp")
