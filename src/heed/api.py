@@ -17,6 +17,7 @@ from typing import Any
 from heed.core.config import Document, flattened, read_toml
 from heed.core.errors import HeedError, UsageError
 from heed.core.progress import warn
+from heed.core.run_files import resume_command
 from heed.evaluation.evaluation import Evaluation
 from heed.evaluation.likelihoods import evaluate_texts, read_by, read_test
 from heed.evaluation.outputs import evaluate_outputs, translated
@@ -174,7 +175,7 @@ def train(
         else:
             outcome = follow(options, ranks)
     if outcome.interrupted_by is not None:
-        raise HeedError(f"{outcome.reason}; continue with: heed train --resume {out}")
+        raise HeedError(f"{outcome.reason}; continue with: {resume_command(Path(out))}")
     return load(out)
 
 

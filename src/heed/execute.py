@@ -18,7 +18,7 @@ from heed.core.errors import DataError, UsageError
 from heed.core.files import empty_folder, is_claimed, is_debris, require_utf8, sole_writer, storage_errors
 from heed.core.own_scorer import SCORER, VERDICT
 from heed.core.progress import message, warn
-from heed.core.run_files import RECIPE, WEIGHTS, RunFiles
+from heed.core.run_files import RECIPE, WEIGHTS, RunFiles, resume_command
 from heed.data.validation import read_valid
 from heed.models import GenerativeModel
 from heed.models.depth_change import with_layers
@@ -100,9 +100,9 @@ def _in_use(out: Path) -> str:
     checkpoints = list_checkpoints(out / "checkpoints")
     if checkpoints:
         newest = f"{out} already holds a run whose newest checkpoint is {checkpoints[-1].name}."
-        return f"{newest} Continue with `heed train --resume {out}`, or start again with --overwrite."
+        return f"{newest} Continue with `{resume_command(out)}`, or start again with --overwrite."
     if can_continue(out):
-        return f"{out} already holds a run. Finish it with `heed train --resume {out}`, or replace it with --overwrite."
+        return f"{out} already holds a run. Finish it with `{resume_command(out)}`, or replace it with --overwrite."
     contents = "a run without checkpoints" if (out / RECIPE).exists() else "files"
     return f"{out} already holds {contents}. Start again with --overwrite, or name another --out."
 
@@ -237,7 +237,7 @@ def _learn(run: Run, model: GenerativeModel, checkpoint: Checkpoint | None, quie
                     finish_report(run, quiet)
             except (KeyboardInterrupt, SystemExit):
                 folder = _folder_to_resume(run)
-                message(f"the training is complete, its report is not. Write it with: heed train --resume {folder}")
+                message(f"the training is complete, its report is not. Write it with: {resume_command(folder)}")
                 raise
     return outcome
 
@@ -276,7 +276,7 @@ def _train_scorer(
             try:
                 judge(run, options.quiet)
             except (KeyboardInterrupt, SystemExit):
-                message(f"both models are trained, and not compared. Continue with: heed train --resume {run.folder}")
+                message(f"both models are trained, and not compared. Continue with: {resume_command(run.folder)}")
                 raise
     return outcome
 

@@ -17,7 +17,7 @@ from heed.core.errors import DataError, MissingInputError, UsageError
 from heed.core.files import atomic_folder, first_foreign, storage_errors
 from heed.core.json_text import parse_json
 from heed.core.own_scorer import SCORER, VERDICT, used_scorer, verdict_of
-from heed.core.run_files import RECIPE, WEIGHTS, RunFiles
+from heed.core.run_files import RECIPE, WEIGHTS, RunFiles, resume_command
 from heed.core.toml import MAX_BYTES as MAX_RECIPE
 from heed.core.toml import parse_toml
 from heed.core.weight_file import Shapes, read_header, require_shapes
@@ -154,7 +154,7 @@ class Run:
             raise MissingInputError(
                 f"{ended} everything was counted. Train it again with --overwrite."
                 if self.blank_model.count_based
-                else f"{ended} the first validation. Continue it with: heed train --resume {self.folder}"
+                else f"{ended} the first validation. Continue it with: {resume_command(self.folder)}"
             )
         header = read_header(path)
         for key, digest in vocabulary_digests(self.tokenizers).items():

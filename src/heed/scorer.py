@@ -15,6 +15,7 @@ from heed.core.environment import data_dir
 from heed.core.errors import MissingInputError
 from heed.core.own_scorer import SCORER, VERDICT, Verdict, digest_of
 from heed.core.progress import message
+from heed.core.run_files import resume_command
 from heed.metrics.metric import Score
 from heed.planner import LIMITS, Plan, Planner, TrainOptions
 from heed.recipe import data_keys
@@ -91,7 +92,7 @@ def _data_folder(run: Run) -> str:
             missing = error
     raise MissingInputError(
         f"{missing} {run.folder} is complete but for the model that scores its translations, which learns from the "
-        f"same files. Put the file back, and continue with: heed train --resume {run.folder}"
+        f"same files. Put the file back, and continue with: {resume_command(run.folder)}"
     ) from missing
 
 

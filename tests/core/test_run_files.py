@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shlex
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +15,7 @@ import pytest
 from heed.core import run_files
 from heed.core.errors import DataError, StorageError
 from heed.core.formats import NewerFormatError
-from heed.core.run_files import ChangedError, RunFiles
+from heed.core.run_files import ChangedError, RunFiles, resume_command
 from heed.core.run_manifest import MANIFEST, read_digests
 from heed.core.sealed import sealed
 
@@ -222,3 +223,9 @@ def test_a_manifest_of_a_newer_format_asks_for_a_newer_heed(files: RunFiles) -> 
     (files.folder / MANIFEST).write_text(sealed({"format": 2, "blake3": {}}))
     with pytest.raises(NewerFormatError, match="Update heed"):
         files.read("data/a")
+
+
+def test_the_command_that_resumes_a_run_can_be_pasted_into_a_shell() -> None:
+    words = shlex.split(resume_command(Path("runs/my model's")))
+    assert words == ["heed", "train", "--resume", "runs/my model's"]
+    assert resume_command(Path("runs/ende")) == "heed train --resume runs/ende"

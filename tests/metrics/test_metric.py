@@ -27,3 +27,11 @@ def test_a_value_without_bounds_is_short_and_json_has_no_infinity():
     score = Score("perplexity per word", 2.8e59, "unit:word", 2.3e58, float("inf"))
     assert score.numbers == "2.8e+59 [2.3e+58, inf]"
     assert Score.from_json(json.loads(json.dumps(score.to_json(), allow_nan=False))) == score
+
+
+def test_small_errors_have_three_digits_and_other_scores_two_decimals() -> None:
+    assert Score("mean absolute error", 0.00421, "", 0.0039, 0.0045).numbers == "0.00421 [0.00390, 0.00450]"
+    assert Score("mean absolute error", 0.0421, "").numbers == "0.0421"
+    assert Score("mean absolute error", 12.3456, "").numbers == "12.35"
+    assert Score("mean absolute error", 0.0, "").numbers == "0.00"
+    assert Score("BLEU", 0.00421, "").numbers == "0.00"

@@ -17,7 +17,7 @@ from heed.cli.launch import STOPPED, supervise
 from heed.core.environment import num_cpus
 from heed.core.errors import UsageError
 from heed.core.progress import BestEffort, message, warn
-from heed.core.run_files import RECIPE
+from heed.core.run_files import RECIPE, resume_command
 
 
 def new_runs(number: int, folder: Path, recipe: Path | None, keys: Mapping[str, object]) -> list[Path]:
@@ -90,13 +90,13 @@ def _say_how_to_continue(runs: Sequence[Path], is_resumed: bool, arguments: Sequ
 
     begun = [run for run in runs if can_continue(run)]
     if len(begun) == len(runs):
-        message(f"continue all of them with: heed train --resume {runs[0].parent} --seeds {len(runs)}", quiet)
+        message(f"continue all of them with: {resume_command(runs[0].parent)} --seeds {len(runs)}", quiet)
     elif not is_resumed:
         instead = " instead of --overwrite" if "--overwrite" in arguments else ""
         how = "the same command" + (f" with --restartable{instead}" if "--restartable" not in arguments else "")
         message(f"some cannot be continued. To start these, and continue the others, give {how}", quiet)
     elif begun:
-        message(f"continue with: {'; '.join(f'heed train --resume {run}' for run in begun)}", quiet)
+        message(f"continue with: {'; '.join(map(resume_command, begun))}", quiet)
 
 
 def _warn_about_counts(run: Path, quiet: bool) -> None:

@@ -36,6 +36,7 @@ from heed.cli.seeds import new_runs, old_runs, train_seeds
 from heed.core.environment import distributed
 from heed.core.errors import UsageError
 from heed.core.progress import message, warn
+from heed.core.run_files import resume_command
 
 if TYPE_CHECKING:
     from heed.planner import Plan, TrainOptions
@@ -425,6 +426,6 @@ def finish(folder: Path, outcome: Outcome, quiet: bool) -> None:
     if outcome.interrupted_by is not None:
         processes = distributed().world_size
         together = f" --nproc {processes}" if processes > 1 else ""
-        message(f"saved. Continue with: heed train --resume {folder}{together}", quiet)
+        message(f"saved. Continue with: {resume_command(folder)}{together}", quiet)
         raise typer.Exit(128 + outcome.interrupted_by)
     message(f"run: {folder}   report: {folder / 'report.md'}", quiet)

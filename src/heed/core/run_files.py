@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from io import BufferedReader
 from pathlib import Path
+from shlex import quote
 from typing import IO, Any, Literal, TextIO, TypeVar, overload
 
 from pydantic import BaseModel, ValidationError
@@ -31,6 +32,11 @@ RECIPE, WEIGHTS = "recipe.toml", "model.safetensors"
 """The recipe and the weights of a run."""
 RESTORE = "Restore the run's original file."
 """Advice for a file of a run that is damaged or was changed."""
+
+
+def resume_command(folder: Path) -> str:
+    """The command that continues the training of a run, as a shell reads it."""
+    return f"heed train --resume {quote(str(folder))}"
 
 
 class ChangedError(DataError):

@@ -14,7 +14,7 @@ from heed.core.environment import num_cpus
 from heed.core.errors import DataError, UsageError
 from heed.core.own_scorer import SCORER, scores_sentence, verdict_of
 from heed.core.progress import warn
-from heed.core.run_files import WEIGHTS
+from heed.core.run_files import WEIGHTS, resume_command
 from heed.data.validation import VALID, read_valid
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.options import Request, SearchOptions
@@ -298,7 +298,7 @@ class TranslationPredictor(Translating, Predictor):
         if self.run.awaits_scorer:
             warn(
                 f"{self.run.folder}: only the phrases translate, since the training of their scorer is not finished. "
-                f"Finish it with: heed train --resume {self.run.folder}"
+                f"Finish it with: {resume_command(self.run.folder)}"
             )
 
     def convert(self) -> None:

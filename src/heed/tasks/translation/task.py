@@ -129,7 +129,7 @@ class TranslationTask(GenerationTask):
     @classmethod
     def similar_corpora(cls, num_rows: int, characters_per_row: float) -> Sequence[str]:
         known = [corpus.render() for corpus in similar(num_rows, characters_per_row)]
-        heading = "BLEU of similar corpora on their validation data, after 45 minutes on one CPU core"
+        heading = "BLEU of similar corpora on their validation data, after at most 45 minutes on one CPU core"
         return [heading, *known] if known else []
 
     @classmethod
