@@ -96,10 +96,11 @@ def main() -> None:
     sizes = [size.strip() for size in given.sizes.split(",")]
     set_threads(given.threads)
     times = given.out / "times.json"
-    if times.is_file() and not given.time:
-        relative = json.loads(times.read_text(encoding="utf-8"))
-    else:
-        recipe = Path(next(word for word in given.train if not word.startswith("--")))
+    relative = json.loads(times.read_text(encoding="utf-8")) if times.is_file() and not given.time else {}
+    if list(relative)[:1] != sizes[:1] or not set(sizes) <= set(relative):  # measured for other sizes, or not at all
+        recipe = Path(next((word for word in given.train if word.endswith(".toml")), ""))
+        if not recipe.is_file():
+            sys.exit("error: give a recipe file, and keys as --KEY=VALUE, after `--`.")
         words = [word.removeprefix("--").partition("=") for word in given.train if word.startswith("--")]
         keys: dict[str, object] = {name: value_of(value) for name, equals, value in words if equals}
         with tempfile.TemporaryDirectory() as folder:

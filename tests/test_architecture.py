@@ -41,6 +41,7 @@ LINES = """
     transfer
     evaluation integrity
     report
+    limits
     planner
     scorer
     execute

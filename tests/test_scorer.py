@@ -19,7 +19,7 @@ from trainings import interrupt_after
 import heed
 from heed import scorer
 from heed.core.config import Document
-from heed.core.errors import DataError, MissingInputError, UsageError
+from heed.core.errors import DataError, HeedError, MissingInputError, UsageError
 from heed.core.own_scorer import SCORER, VERDICT, verdict_of
 from heed.core.run_files import WEIGHTS, RunFiles
 from heed.data.validation import read_valid
@@ -442,6 +442,17 @@ def test_limits_that_are_refused_change_nothing(helped: Path, tmp_path: Path) ->
     with pytest.raises(UsageError, match="give a higher --max-steps"):
         resume(TrainOptions(folder, device="cpu", quiet=True), limits={"training.max_steps": 3})
     assert ((folder / "recipe.toml").read_bytes(), verdict_of(folder)) == before
+
+
+def test_limits_change_nothing_if_the_scorer_cannot_be_trained_further(helped: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(helped, tmp_path / "run")
+    for weights in (folder / SCORER / "checkpoints").rglob("*.safetensors"):
+        weights.write_bytes(b"damaged")
+    before = (folder / "recipe.toml").read_bytes(), verdict_of(folder)
+    with pytest.raises(HeedError):
+        resume(TrainOptions(folder, device="cpu", quiet=True), limits={"training.max_steps": 8})
+    assert ((folder / "recipe.toml").read_bytes(), verdict_of(folder)) == before
+    assert before[1] is not None
 
 
 def test_a_scorer_that_was_trained_further_by_itself_is_compared_again(helped: Path, tmp_path: Path) -> None:

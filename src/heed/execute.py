@@ -6,7 +6,7 @@ With several ranks, rank 0 prepares the folder (`execute`) and the others join i
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -20,12 +20,13 @@ from heed.core.own_scorer import SCORER, VERDICT
 from heed.core.progress import message, warn
 from heed.core.run_files import RECIPE, WEIGHTS, RunFiles, resume_command
 from heed.data.validation import read_valid
+from heed.limits import require_higher, require_limits, require_only_limits
 from heed.models import GenerativeModel
 from heed.models.depth_change import with_layers
 from heed.models.vocabulary_change import same_pieces, with_vocabularies
 from heed.nn.device import choose_device
 from heed.nn.weight_file import save_weights
-from heed.planner import LIMITS, Plan, TrainOptions, check_diagnosis, tokenizer_of, transfer_of
+from heed.planner import Plan, TrainOptions, check_diagnosis, tokenizer_of, transfer_of
 from heed.recipe import require_trainable_together
 from heed.report.page import REPORT, finish_report
 from heed.report.usability import kept_validation
@@ -40,7 +41,6 @@ from heed.training.checkpoints import (
     list_checkpoints,
     newest_checkpoint,
     require_room_for,
-    validations_since_best,
     warn_about_arithmetic,
 )
 from heed.training.metrics_log import LOG, MetricsLog, read_metrics, validation_event
@@ -216,8 +216,14 @@ def _name(run: Run | None) -> str:
     return run.folder.resolve().name if run else ""
 
 
-def _learn(run: Run, model: GenerativeModel, checkpoint: Checkpoint | None, quiet: bool, ranks: Ranks) -> Outcome:
-    """Train the model of a prepared run folder, by counting or by gradients, and write the report."""
+def _learn(
+    run: Run, model: GenerativeModel, checkpoint: Checkpoint | None, quiet: bool, ranks: Ranks,
+    begins: Callable[[], None] = lambda: None,
+) -> Outcome:  # fmt: skip
+    """Train the model of a prepared run folder, by counting or by gradients, and write the report.
+
+    `begins` is called on rank 0 when every rank can go on from the checkpoint.
+    """
     task, recipe = run.task(), run.recipe
     quiet = quiet or not ranks.is_first
     with sole_writer(run.folder) if ranks.is_first else nullcontext():
@@ -229,6 +235,9 @@ def _learn(run: Run, model: GenerativeModel, checkpoint: Checkpoint | None, quie
             trainer = Trainer(recipe.training, model, task, run.folder, *sizes, quiet, ranks)
             if checkpoint is not None:
                 trainer.restore(checkpoint)
+                ranks.wait()
+                if ranks.is_first:
+                    begins()
             outcome = trainer.run()
         if outcome.interrupted_by is None and ranks.is_first:
             try:
@@ -256,25 +265,30 @@ def _train_scorer(
     inner = scorer_options(options)
     is_begun = bool(list_checkpoints(inner.out / "checkpoints"))
     if limits:
-        _require_limits(run, limits)
+        require_limits(run, limits)
         if is_begun:
-            _require_higher(Run(inner.out), scorer_limits(run, limits))
+            require_higher(Run(inner.out), scorer_limits(run, limits))
         elif _is_trained(inner.out):
             raise UsageError(f"{inner.out} has no checkpoints from which its training could go on.")
-    with sole_writer(run.folder):
+    changed = run.with_recipe(limits) if limits else run
+
+    def begins() -> None:
         if limits:
             run.change_recipe(limits)
             run.files.remove(VERDICT)  # until both are compared again
-            run = Run(run.folder, run.device)
+
+    with sole_writer(run.folder):
         if is_begun:  # a training that has ended does so again at once
-            outcome = resume(inner, strict, limits=scorer_limits(run, limits) if limits else None)
+            outcome = resume(inner, strict, limits=scorer_limits(run, limits) if limits else None, begins=begins)
         elif _is_trained(inner.out):
             outcome = _ended(inner.out)
         else:
-            outcome = execute(plan_scorer(run, options), inner)
+            plan = plan_scorer(changed, options)
+            begins()
+            outcome = execute(plan, inner)
         if outcome.interrupted_by is None:
             try:
-                judge(run, options.quiet)
+                judge(changed, options.quiet)
             except (KeyboardInterrupt, SystemExit):
                 message(f"both models are trained, and not compared. Continue with: {resume_command(run.folder)}")
                 raise
@@ -311,11 +325,13 @@ def _validate_counted(run: Run, model: Any, task: Task, quiet: bool, counting: f
 
 
 def resume(
-    options: TrainOptions, strict: bool = False, ranks: Ranks = ALONE, limits: Mapping[str, object] | None = None
-) -> Outcome:
+    options: TrainOptions, strict: bool = False, ranks: Ranks = ALONE, limits: Mapping[str, object] | None = None,
+    begins: Callable[[], None] = lambda: None,
+) -> Outcome:  # fmt: skip
     """Continue the training in `options.out` with its recipe.toml, in which limits may have been edited.
 
-    `limits` maps keys such as "training.max_steps" to new values for recipe.toml, counted from the first update.
+    `limits` maps keys such as "training.max_steps" to new values for recipe.toml, counted from the first update. They
+    are written, and `begins` is called, when nothing prevents the training from going on.
     """
     folder = options.out
     run = Run(folder, choose_device(options.device))
@@ -324,30 +340,32 @@ def resume(
     if run.blank_model.count_based:
         return _resume_counted(run, options, strict, limits)
     if limits and ranks.is_first:
-        _require_limits(run, limits)
+        require_limits(run, limits)
     run.require_resumable()
     checkpoint = newest_checkpoint(folder / "checkpoints", strict, run.shapes)
     if ranks.is_first:
         require_room_for(folder / "checkpoints", checkpoint)
         run.files.accept(RECIPE)
+    old = run
     if limits:
-        ranks.wait()  # until each has compared its limits with the recipe, which changes now
-        if ranks.is_first:
-            with sole_writer(folder):
-                run.change_recipe(limits)
-        ranks.wait()
-        run = Run(folder, choose_device(options.device))
+        run = run.with_recipe(limits)
+
+    def write_limits() -> None:
+        if limits:
+            old.change_recipe(limits)
+        begins()
+
     quiet = options.quiet or not ranks.is_first
     warn_about_arithmetic(checkpoint, run.device, run.recipe.training.precision, quiet)
     _warn_about_other_data(run, quiet)
-    return _learn(run, run.new_model(), checkpoint, options.quiet, ranks)
+    return _learn(run, run.new_model(), checkpoint, options.quiet, ranks, write_limits)
 
 
 def _resume_counted(run: Run, options: TrainOptions, strict: bool, limits: Mapping[str, object] | None) -> Outcome:
     """Finish a run that was estimated from counts, or its scorer, also with new limits."""
     folder, has_scorer = run.folder, bool(run.recipe.training.scorer)
     if limits and has_scorer:
-        _require_only_limits(run, limits)
+        require_only_limits(run, limits)
     run.require_weights()
     if is_complete(folder) and not (has_scorer and limits):
         advice = "Train it again with --overwrite"
@@ -379,51 +397,6 @@ def _warn_about_other_data(run: Run, quiet: bool) -> None:
             "--resume reads the prepared data. To train on these files, start a new run with "
             f"--init {run.folder}.", quiet,
         )  # fmt: skip
-
-
-def _require_higher(run: Run, limits: Mapping[str, object]) -> None:
-    """Raise UsageError for a limit that the training has passed, or a patience that would end it at once."""
-    validations = [event for event in read_metrics(run.folder) if event["event"] == "validation"]
-    if not validations:
-        return
-    done = validations[-1]
-    minutes, epochs = float(done.get("seconds", 0)) / 60, int(done.get("epoch", 0))
-    limited = (
-        ("max_steps", done["step"], "--max-steps"), ("max_minutes", minutes, "--max-time"),
-        ("max_epochs", epochs, "--training.max_epochs"),
-    )  # fmt: skip
-    for key, reached, flag in limited:
-        limit = limits.get(f"training.{key}")
-        if isinstance(limit, int | float) and 0 < limit <= reached:
-            raise UsageError(
-                f"{run.folder} has been trained for {done['step']:,} updates and {minutes:.1f} minutes, into "
-                f"epoch {epochs + 1:,}, and limits count from the beginning: give a higher {flag}."
-            )
-    waited = validations_since_best(run.folder / "checkpoints")
-    patience = limits.get("training.patience", run.recipe.training.patience)
-    if isinstance(patience, int) and 0 < patience <= waited:
-        raise UsageError(
-            f"{run.folder} has not had a better {run.recipe.training.stop_metric} in {waited:,} validations, and ends "
-            f"after {patience:,} (training.patience): give a higher --patience, or --patience 0 for no such limit."
-        )
-
-
-def _require_limits(run: Run, limits: Mapping[str, object]) -> None:
-    """Raise UsageError for keys that are no limits, or for limits that the training has passed."""
-    _require_only_limits(run, limits)
-    _require_higher(run, limits)
-
-
-def _require_only_limits(run: Run, limits: Mapping[str, object]) -> None:
-    """Raise UsageError for keys that are no limits."""
-    if others := [key for key in limits if key not in LIMITS]:
-        allowed = ", ".join(f"--{key}" for key in LIMITS)
-        again = "train it again with --overwrite"
-        how = again if run.blank_model.count_based else f"start a new run with --init {run.folder}"
-        raise UsageError(
-            f"--resume uses {run.folder}/recipe.toml and cannot change {', '.join(others)}. Only limits may change "
-            f"({allowed}, --max-time); for other changes {how}."
-        )
 
 
 def first_model(run: Run, init: Run | None, quiet: bool, transfer: Transfer | None = None) -> GenerativeModel:

@@ -18,6 +18,7 @@ from heed.core.environment import data_dir
 from heed.core.errors import DataError, UsageError
 from heed.core.progress import warn
 from heed.data.batch import TrainingBatch
+from heed.limits import LIMITS
 from heed.members import register_installed
 from heed.models import MODELS, GenerativeModel
 from heed.models.depth_change import DEPTHS, fills
@@ -38,8 +39,6 @@ from heed.training.cost_estimate import CostEstimate, estimate_cost, speeds_with
 from heed.training.metrics_log import require_tensorboard
 from heed.transfer import Transfer
 
-LIMITS = ("training.max_minutes", "training.max_steps", "training.max_epochs", "training.patience")
-"""Keys that limit a training by gradients."""
 LONG_UPDATE = 2.0
 """Seconds of an update from which it is not timed with other numbers of threads."""
 InitParts = Literal["all", "encoder", "embeddings"]

@@ -90,15 +90,21 @@ class Run:
         require_known_format(document)
         return build_recipe(document)
 
-    def change_recipe(self, changes: Mapping[str, object]) -> None:
-        """Write other values of some keys into recipe.toml, and keep its comments.
+    def with_recipe(self, changes: Mapping[str, object]) -> Run:
+        """This run with other values of some keys, only in memory. Raises UsageError for values that are invalid."""
+        content = self.files.read_anyway(RECIPE, _EDITED, MAX_RECIPE)
+        changed = Run(self.folder, self.device)
+        changed.recipe = build_recipe(parse_toml(content, str(self.folder / RECIPE)), changes)
+        return changed
 
-        Raises UsageError for values that a recipe cannot have, and StorageError. Open the run again to use them.
+    def change_recipe(self, changes: Mapping[str, object]) -> None:
+        """Write other values of some keys into recipe.toml, and keep its comments: those that `with_recipe` accepted.
+
+        Raises StorageError.
         """
         import tomlkit
 
         content = self.files.read_anyway(RECIPE, _EDITED, MAX_RECIPE)
-        build_recipe(parse_toml(content, str(self.folder / RECIPE)), changes)  # refuses invalid values
         document: Any = tomlkit.parse(content.decode("utf-8-sig"))
         for key, value in changes.items():
             table, _, name = key.rpartition(".")

@@ -16,8 +16,9 @@ from heed.core.errors import MissingInputError
 from heed.core.own_scorer import SCORER, VERDICT, Verdict, digest_of
 from heed.core.progress import message
 from heed.core.run_files import resume_command
+from heed.limits import LIMITS
 from heed.metrics.metric import Score
-from heed.planner import LIMITS, Plan, Planner, TrainOptions
+from heed.planner import Plan, Planner, TrainOptions
 from heed.recipe import data_keys
 from heed.report.markdown import table
 from heed.report.page import write_report

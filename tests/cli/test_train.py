@@ -66,7 +66,9 @@ def test_names_that_are_not_utf_8_are_refused_before_anything_is_trained(corpus:
     shutil.copy(corpus / "train.aa", corpus / broken)
     for result in (train(*FILES[:2], "--src", broken, "--tgt", "train.bb"), train(*FILES, out=broken)):
         assert result.code == 2
-        assert result.err.splitlines()[-1] == r"error: the name 'b\udcff.aa' is not UTF-8. Rename the file or folder."
+        assert result.err.splitlines()[-1] == (
+            r"error: 'b\udcff.aa' is not UTF-8 text. If it is the name of a file or folder, rename that."
+        )
     assert not (corpus / "run").exists()
 
 

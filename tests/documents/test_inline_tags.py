@@ -264,6 +264,18 @@ def test_spaces_around_a_placeholder_stay_where_they_were(text: str) -> None:
     assert insert_tags(tags, plain, plain, links) == text
 
 
+@pytest.mark.parametrize("text", ["Total {0}{1} !", "Mot\xa0{0} {1} : mot", "Mot! {0}{1}\xa0! Mot", "{0}{1} : mot"])
+def test_placeholders_side_by_side_keep_their_order(text: str) -> None:
+    builder = PartsBuilder()
+    for part in re.split(r"(\{.\})", text):
+        (builder.single_tag if part.startswith("{") else builder.add_text)(part)
+    [span] = builder.parts()
+    assert isinstance(span, Span)
+    for plain, tags in [(span.plain, span.tags), without_placeholders(text)]:
+        links = [(number, number) for number in range(len(plain.split()))]
+        assert re.findall(r"\{.\}", insert_tags(tags, plain, plain, links)) == re.findall(r"\{.\}", text)
+
+
 @pytest.mark.parametrize("space", ["\xa0", "\u202f"])
 def test_a_placeholder_is_not_separated_from_its_word_by_the_space_before_a_sign(space: str) -> None:
     plain, tags = without_placeholders("Error {0}: unknown")

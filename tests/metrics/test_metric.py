@@ -30,7 +30,8 @@ def test_a_value_without_bounds_is_short_and_json_has_no_infinity():
 
 
 def test_small_errors_have_three_digits_and_other_scores_two_decimals() -> None:
-    assert Score("mean absolute error", 0.00421, "", 0.0039, 0.0045).numbers == "0.00421 [0.00390, 0.00450]"
+    assert Score("mean absolute error", 0.00421, "", 0.0039, 0.004512).numbers == "0.00421 [0.0039, 0.00451]"
+    assert Score("mean absolute error", 4.2104e-9, "").numbers == "4.21e-09"
     assert Score("mean absolute error", 0.0421, "").numbers == "0.0421"
     assert Score("mean absolute error", 12.3456, "").numbers == "12.35"
     assert Score("mean absolute error", 0.0, "").numbers == "0.00"

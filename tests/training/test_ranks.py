@@ -18,11 +18,13 @@ from safetensors.torch import load_file
 from torch import Tensor
 from toy import barely_trained, events, flags, tiny_keys
 
+from heed.core.errors import UsageError
 from heed.execute import resume
 from heed.planner import TrainOptions
 from heed.run import Run
-from heed.training.checkpoints import list_checkpoints
+from heed.training.checkpoints import Checkpoint, list_checkpoints
 from heed.training.ranks import ALONE, _buckets
+from heed.training.trainer import Outcome, Trainer
 
 KEYS = {
     "tokenizer__dropout": 0.1, "model__attention_dropout": 0.1, "training__max_steps": 8, "training__eval_every": 4,
@@ -168,16 +170,36 @@ def wait_for_update(folder: Path, step: int) -> None:
     raise AssertionError(f"no update {step} within a minute")
 
 
-def test_new_limits_are_written_when_all_ranks_have_compared_theirs(
+def test_new_limits_are_written_when_all_ranks_have_restored_the_checkpoint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("heed.execute._learn", lambda *given: None)
     folder = barely_trained(tmp_path).folder
-    found: list[int] = []
-    ranks: Any = SimpleNamespace(is_first=True, world_size=2)
-    ranks.wait = lambda: found.append(Run(folder).recipe.training.max_steps)
+    found: list[str] = []
+
+    class Watched(Trainer):
+        def restore(self, checkpoint: Checkpoint) -> None:
+            super().restore(checkpoint)
+            found.append("restored")
+
+        def run(self) -> Outcome:
+            found.append(f"trains to {self.config.max_steps} of {Run(folder).recipe.training.max_steps}")
+            return Outcome("stopped", self.progress, interrupted_by=2)
+
+    monkeypatch.setattr("heed.execute.Trainer", Watched)
+    ranks: Any = SimpleNamespace(is_first=True, world_size=1)
+    ranks.wait = lambda: found.append(f"waits with {Run(folder).recipe.training.max_steps}")
     resume(TrainOptions(folder, device="cpu", quiet=True), ranks=ranks, limits={"training.max_steps": 30})
-    assert found == [2, 30]
+    assert found == ["restored", "waits with 2", "trains to 30 of 30"]
+
+
+def test_new_limits_are_not_written_if_the_checkpoint_is_of_another_optimiser(tmp_path: Path) -> None:
+    folder = barely_trained(tmp_path).folder
+    recipe = folder / "recipe.toml"
+    recipe.write_text(recipe.read_text().replace('optimizer = "adam"', 'optimizer = "sgd"'))
+    before = recipe.read_bytes()
+    with pytest.raises(UsageError, match="optimizer"):
+        resume(TrainOptions(folder, device="cpu", quiet=True), limits={"training.max_steps": 30})
+    assert recipe.read_bytes() == before
 
 
 def test_a_single_rank_communicates_with_nobody(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ def new_limits(folder: Path, overrides: dict[str, object]) -> dict[str, object]:
     A run that is estimated from counts has none, unless its scorer is trained.
     """
     from heed.core.config import flattened
-    from heed.planner import LIMITS
+    from heed.limits import LIMITS
     from heed.run import Run
 
     require_same_data(folder, overrides)

@@ -190,10 +190,14 @@ def empty_folder(folder: Path, last: str) -> None:
 
 
 def require_utf8(text: str) -> None:
-    """Raise UsageError for a text with the name of a file that is not UTF-8, which no recipe or library can hold."""
-    if broken := re.search('[^/"\n]*[\ud800-\udfff][^/"\n]*', text):
-        name = broken[0].encode("utf-8", "backslashreplace").decode()
-        raise UsageError(f"the name '{name}' is not UTF-8. Rename the file or folder.")
+    """Raise UsageError for a text that is not UTF-8, as names of files may be, and recipes and libraries may not."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        begin = max(text.rfind(sign, 0, error.start) for sign in '/"\n') + 1
+        end = min(place for place in (*(text.find(sign, error.start) for sign in '/"\n'), len(text)) if place >= 0)
+        name = text[begin:end].encode("utf-8", "backslashreplace").decode()
+        raise UsageError(f"'{name}' is not UTF-8 text. If it is the name of a file or folder, rename that.") from error
 
 
 def _temporary_name(target: Path) -> Path:

@@ -93,7 +93,7 @@ class _SentencePair:
             (tag, self._among_spaces(tag) if tag.kind == "single" else self._with_space(tag, ranges[tag.pair]))
             for tag in tags
         ]
-        return _in_order(places, self.target)
+        return _in_order(_side_by_side(places, self.target), self.target)
 
     def _range(self, begin: int, end: int) -> Range | None:
         """The characters of the target that a range of the source is aligned to, if any."""
@@ -176,9 +176,9 @@ class _SentencePair:
         at_left = [to for of, to in self.links if of == right - 1]
         if at_left and (not at_right or (tag.glued_left and source[place].isspace())):
             begin, end = self.target_words[max(at_left)]
-            word = source[first:last]  # a sign of its own, which the target may have written to the word before it
-            is_sign = not any(map(str.isalnum, word)) and self.target.endswith(word, begin + 1, end)
-            return end - len(word) if is_sign else end
+            sign = source[first:last]  # maybe a sign of its own, which the target has at the end of the word before
+            is_sign = not any(map(str.isalnum, sign)) and not source.endswith(sign, 0, self.source_words[right - 1][1])
+            return end - len(sign) if is_sign and self.target.endswith(sign, begin + 1, end) else end
         return self.target_words[min(at_right)][0] if at_right else self.in_proportion(tag)
 
     def _inside_word(self, before: str, after: str, word: Range) -> int:
@@ -198,6 +198,16 @@ class _SentencePair:
         if (tag.kind == "close" and tag.place > 0) or number >= len(words):
             return words[max(number, 1) - 1][1]
         return words[number][0]
+
+
+def _side_by_side(places: Places, target: str) -> Places:
+    """The places, with neighbouring single tags in the same white space as far on the left as the last of them."""
+    places = list(places)
+    for n in range(len(places) - 1, 0, -1):
+        (left, before), (right, place) = places[n - 1], places[n]
+        if left.kind == right.kind == "single" and target[place:before].isspace():
+            places[n - 1] = left, place
+    return places
 
 
 def _in_order(places: Places, target: str) -> Places:
@@ -278,7 +288,7 @@ def _written(places: Places, source: str, target: str, escape: Callable[[str], s
         done = place
         is_new_word = tag.is_text and target[done - 1 : done].isalnum() and not source[: tag.place][-1:].isalnum()
         if (is_new_word or not tag.glued_left) and out and not out[-1].isspace():
-            before = source[: tag.place][-1:]
+            before = "" if places[number - 1][1] == place and number else source[: tag.place][-1:]
             out += before if before in _NO_BREAK else " "
         out += tag.text
         is_new_word = tag.is_text and target[done : done + 1].isalnum() and not source[tag.place :][:1].isalnum()

@@ -41,9 +41,8 @@ class Score:
         Small scores per unit of text have three decimals, and small errors, in units of the data, three digits.
         """
         decimals = 3 if " per " in self.name and abs(self.value) < 10 else 2
-        if " error" in self.name and 0 < abs(self.value) < 0.1:
-            decimals = 2 - math.floor(math.log10(abs(self.value)))
-        form = f".{decimals}f" if abs(self.value) < 1e7 else ".3g"
+        is_small_error = " error" in self.name and 0 < abs(self.value) < 0.1
+        form = ".3g" if is_small_error or abs(self.value) >= 1e7 else f".{decimals}f"
         value, *ends = (format(x, form) for x in (self.value, self.low, self.high) if x is not None)
         return f"{value} [{', '.join(ends)}]" if ends else value
 

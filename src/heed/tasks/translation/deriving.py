@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from heed.core.errors import UsageError
 from heed.data.store import TokenStore
 from heed.inference.deriving_translator import require_derivable
 from heed.statistical.derivation import Bitext
@@ -31,7 +32,10 @@ def require_derivable_recipe(recipe: Any, needs_words: bool) -> None:
         )
     if needs_words and recipe.tokenizer.kind != "open-word":
         raise ValueError(f'{kind} has rules about whole words: set tokenizer.kind = "open-word"')
-    require_derivable(recipe.decoding)
+    try:
+        require_derivable(recipe.decoding)
+    except UsageError as error:
+        raise ValueError(error) from error  # with the file that it is in
 
 
 def bitext(
