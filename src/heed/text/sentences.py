@@ -2,7 +2,8 @@
 
 A line break always ends a sentence, because it could not be restored inside a translation. Within a line, a full stop
 or another end mark ends a sentence unless it follows an abbreviation, an initial or an ordinal number, or precedes a
-word in lower case. In doubt the text stays in one piece: a model translates two sentences better than half of one.
+word in lower case. In Thai, and where sentences end with a danda (।), a full stop only abbreviates. In doubt the text
+stays in one piece: a model translates two sentences better than half of one.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ class Piece:
 LINE_BREAKS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
 _CLOSERS = "\"'”’“‘»›«)\\]}＂＇〉》」』】〕）］｝"
 _STOPS = ".!?…‼⁇⁈⁉؟۔։‽"  # end a sentence before white space
-_WIDE_STOPS = "。！？｡।॥។။።"  # always end one: these scripts write no space, or have no other use for the mark
+_WIDE_STOPS = "。！？｡।॥។៕။።፧"  # always end one: these scripts write no space, or have no other use for the mark
 _LINE = re.compile(f"[{LINE_BREAKS}]+")
 # Possessive (++) and anchored at the first of several stops, so that "...................." takes linear time.
 _STOP = re.compile(
@@ -41,6 +42,10 @@ _LETTERS_WITH_STOPS = re.compile(r"(?:[^\W\d_]\.)*[^\W\d_]\Z")
 _LETTER_AND_STOP = re.compile(r"[^\W\d_]\.\Z")
 _OPENERS = "\"'“„‚‘«‹([{¿¡»›"
 _NEXT_WORD = re.compile(r"[\W_]{0,40}(?P<word>\w+(?:['’]\w+)*)")
+_THAI = "\u0e00-\u0e7f"
+_INDIC = "\u0900-\u0963\u0966-\u0a7f\u0b00-\u0b7f"  # Devanagari, Bengali, Gurmukhi, Odia: scripts with a danda
+_MARATHI_AND_KONKANI = ("mr", "kok", "gom")  # in Devanagari, with full stops
+_FULL_STOP_AT_END = re.compile(rf"\.[{_CLOSERS}\s]*\Z")
 _REACH = 100
 """Characters examined before a stop; no abbreviation is longer."""
 
@@ -55,7 +60,7 @@ def split_paragraph(text: str, language: str | None = None) -> list[Piece]:
     words = ABBREVIATIONS.get(code, ALL_ABBREVIATIONS)
     pieces: list[Piece] = []
     end = 0
-    for start, stop in _sentence_spans(text, words):
+    for start, stop in _sentence_spans(text, words, code):
         if start > end:
             pieces.append(Piece(text[end:start], is_sentence=False))
         pieces.append(Piece(text[start:stop], is_sentence=True))
@@ -95,12 +100,12 @@ def restore(pieces: Sequence[Piece], translations: Sequence[str]) -> str:
     return "".join(next(remaining) if piece.is_sentence else piece.text for piece in pieces)
 
 
-def _sentence_spans(text: str, words: Abbreviations) -> Iterator[tuple[int, int]]:
+def _sentence_spans(text: str, words: Abbreviations, code: str) -> Iterator[tuple[int, int]]:
     """The start and end of each sentence, without the white space around it."""
     line_start = 0
     for line_end, next_start in [*(match.span() for match in _LINE.finditer(text)), (len(text), len(text))]:
         line = text[line_start:line_end]
-        cuts = [0, *_cuts(line, words), len(line)]
+        cuts = [0, *_cuts(line, words, _where_stops_abbreviate(line, code)), len(line)]
         for start, stop in pairwise(cuts):
             sentence = line[start:stop]
             if stripped := sentence.strip():
@@ -109,11 +114,20 @@ def _sentence_spans(text: str, words: Abbreviations) -> Iterator[tuple[int, int]
         line_start = next_start
 
 
-def _cuts(line: str, words: Abbreviations) -> Iterator[int]:
+def _where_stops_abbreviate(line: str, code: str) -> re.Pattern[str]:
+    """The letters between which a full stop ends no sentence in this line.
+
+    Those who write Hindi with full stops instead of dandas end the line with one, too.
+    """
+    has_full_stops = "।" not in line and _FULL_STOP_AT_END.search(line)
+    return re.compile(f"[{_THAI}]" if has_full_stops or code in _MARATHI_AND_KONKANI else f"[{_THAI}{_INDIC}]")
+
+
+def _cuts(line: str, words: Abbreviations, abbreviated: re.Pattern[str]) -> Iterator[int]:
     """The positions in a line where a new sentence may start."""
     sentence_start = 0
     for match in _STOP.finditer(_QUOTED.sub(_hide_stops, line)):
-        if match["stop"] is None or _ends_sentence(line, sentence_start, match, words):
+        if match["stop"] is None or _ends_sentence(line, sentence_start, match, words, abbreviated):
             sentence_start = match.end()
             yield sentence_start
 
@@ -124,9 +138,11 @@ def _hide_stops(quoted: re.Match[str]) -> str:
     return re.sub(f"[{_WIDE_STOPS}]", "_", inside) + quoted[0][-2:]
 
 
-def _ends_sentence(line: str, sentence_start: int, match: re.Match[str], words: Abbreviations) -> bool:
+def _ends_sentence(
+    line: str, sentence_start: int, match: re.Match[str], words: Abbreviations, abbreviated: re.Pattern[str]
+) -> bool:
     following = _NEXT_WORD.match(line, match.end())
-    if following is None or following["word"][0].islower():  # None: only punctuation is left, which belongs to this one
+    if following is None or _is_lower(following["word"][0]):  # None: only punctuation is left, part of this one
         return False
     if match["closers"]:
         return True
@@ -134,6 +150,8 @@ def _ends_sentence(line: str, sentence_start: int, match: re.Match[str], words: 
         stands_alone = match.start() > sentence_start and line[match.start() - 1].isspace()
         is_ellipsis = not match["stop"].strip(".…")
         return not (is_ellipsis and stands_alone)  # "so ... Er kam": replaces a word
+    if abbreviated.match(line, match.start() - 1) and abbreviated.match(following["word"]):
+        return False
     before = line[max(sentence_start, match.start() - _REACH) : match.start()].split()
     is_initial = len(following["word"]) == 1 and line[following.end() : following.end() + 1] == "."
     starts = following["word"] in words.starters and not is_initial
@@ -150,9 +168,14 @@ def _stop_ends(before: Sequence[str], number_follows: bool, starter_follows: boo
     if last.isdigit():
         return len(before) > 1 and (not words.ordinals or len(last) > 2 or starter_follows)
     if _LETTERS_WITH_STOPS.match(last):
-        return starter_follows and not last[0].islower()
+        return starter_follows and not _is_lower(last[0])
     other_case = last.capitalize() if last.isupper() else last[:1].lower() + last[1:]  # "DR. SMITH", "Vgl. Abb. 3"
     return other_case not in words.never
+
+
+def _is_lower(char: str) -> bool:
+    """Whether a letter is in lower case and has a capital, which Georgian letters do not have in sentences."""
+    return char.islower() and char.title() != char
 
 
 def _last_word(before: Sequence[str]) -> str:
