@@ -86,6 +86,33 @@ def test_another_first_word_is_capitalised_too(case: SentenceCase, tokenizer: To
     assert tokenizer.decode([case.leave((ids[1],), False)]) == ["ist"]
 
 
+@pytest.mark.parametrize(
+    ("tgt_lang", "line", "begins"),
+    [
+        ("tr", "Bu insanlar.", "İnsanlar"),
+        ("tr-TR", "Bu ışık.", "Işık"),
+        ("az", "Bu iş.", "İş"),
+        ("en", "The insects.", "Insects"),
+        ("ka", "ეს ადამიანი.", "ადამიანი"),  # has capitals, but not at the beginning of a sentence
+        ("hr", "Ovdje ǆep.", "ǅep"),
+    ],
+)
+def test_the_first_letter_is_capitalised_as_the_target_language_does(tgt_lang: str, line: str, begins: str) -> None:
+    words = train_tokenizer(TokenizerConfig(kind="open-word", vocab_size=400, min_frequency=1), [line])
+    [ids] = words.encode([line])
+    case = SentenceCase.of(words, [ids], ("en", tgt_lang))
+    assert words.decode([case.leave((ids[1],), True)]) == [begins]
+
+
+@pytest.mark.parametrize("languages", [("tr", "en"), ("en", "az")])
+@pytest.mark.parametrize(("first", "inside"), [("İyi", "iyi"), ("Isı", "ısı"), ("In", "in")])
+def test_the_lower_case_of_i_is_that_of_both_languages(languages: tuple[str, str], first: str, inside: str) -> None:
+    lines = [f"{first} ve {inside} ve {inside}"]
+    words = train_tokenizer(TokenizerConfig(kind="open-word", vocab_size=400, min_frequency=1), lines)
+    case = SentenceCase.of(words, words.encode(lines), languages)
+    assert entered(case, words, lines[0]) == ([f" {inside}", " ve", f" {inside}", " ve", f" {inside}"], True)
+
+
 def test_forms_are_restored_from_arrays_and_others_are_refused(case: SentenceCase, tokenizer: Tokenizer) -> None:
     size = len(tokenizer.vocabulary)
     again = SentenceCase.from_arrays(case.arrays(), size)

@@ -6,6 +6,7 @@ import gzip
 import json
 import shutil
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -96,6 +97,25 @@ def test_equal_trainings_give_equal_files(run: Path, tmp_path: Path) -> None:
     first, again = (read_weights(folder / WEIGHTS) for folder in (run, tmp_path / "again"))
     assert first.keys() == again.keys()
     assert all((first[name] == again[name]).all() for name in first)
+
+
+@pytest.mark.parametrize("kind", ["phrase_based", "rule_based"])
+def test_a_turkish_translation_begins_with_a_turkish_capital(kind: str, tmp_path: Path) -> None:
+    words = {"people": "insanlar", "work": "iş", "man": "adam", "light": "ışık"}
+    lines = [" ".join(line) for line in product(words, repeat=4)]
+    write_lines(tmp_path / "src", [line.capitalize() for line in lines])
+    write_lines(tmp_path / "tgt", [" ".join(map(words.__getitem__, line.split())) for line in lines])
+    write_lines(tmp_path / "rules.toml", ['name = "none"'])
+    changes = {
+        "data.src": str(tmp_path / "src"), "data.tgt": str(tmp_path / "tgt"), "data.tgt_lang": "tr",
+        "data.hold_out": 1, "model.kind": kind, "model.rules": str(tmp_path / "rules.toml"), "model.tuning_rounds": 0,
+    }  # fmt: skip
+    wanted = {**keys(tmp_path), **changes}
+    other = RULE_KEYS if kind == "rule_based" else KEYS
+    wanted = {key: value for key, value in wanted.items() if not key.startswith("model.") or key in other}
+    heed.train(wanted, tmp_path / "run", quiet=True)
+    translator = heed.load(tmp_path / "run")
+    assert translator.translate(["People work", "Light people"]) == ["İnsanlar iş", "Işık insanlar"]
 
 
 def test_text_in_the_target_language_alone_goes_into_the_language_model(run: Path, tmp_path: Path) -> None:

@@ -63,6 +63,8 @@ class Bitext:
     """The sentences of each text in the target language alone."""
     is_late: Callable[[], bool] = never
     """Whether the time limit is over, after which weights are not tuned further."""
+    languages: tuple[str, str] = ("", "")
+    """Codes or names of source and target; empty if unknown."""
 
 
 @dataclass(frozen=True)

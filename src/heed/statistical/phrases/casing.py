@@ -16,8 +16,11 @@ from numpy.typing import NDArray
 
 from heed.statistical.predictor import Bools, Ints, starts
 from heed.statistical.saved_arrays import Arrays, read_bounds, read_numbers
+from heed.text.language.codes import code_of
 
 _SPACE, _LETTER = 1, 2
+_TURKIC = ("tr", "az")
+"""Languages with an i with a dot in both cases, and one without."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,8 +43,14 @@ class SentenceCase:
         return np.asarray(self.spells == _LETTER)
 
     @classmethod
-    def of(cls, tokenizer: Any, sentences: Sequence[Sequence[int]]) -> SentenceCase:
-        """From the words of a lossless tokenizer and from sentences that it encoded."""
+    def of(
+        cls, tokenizer: Any, sentences: Sequence[Sequence[int]], languages: tuple[str, str] = ("", "")
+    ) -> SentenceCase:
+        """From the words of a lossless tokenizer and from sentences that it encoded.
+
+        `languages`: codes or names of source and target; empty if unknown.
+        """
+        is_turkic = [code_of(language) in _TURKIC for language in languages]
         texts = tokenizer.texts()
         size = len(texts)
         inside = np.zeros(size, dtype=np.int64)
@@ -53,10 +62,11 @@ class SentenceCase:
         inner = np.arange(size)
         for id, text in enumerate(texts):
             if text and is_whole[id] and not text.startswith(" "):
-                forms = [id_of[form] for form in (f" {text}", f" {text.lower()}") if form in id_of]
+                lowered = [text.lower(), _turkic_lower(text)] if any(is_turkic) else [text.lower()]
+                forms = [id_of[f" {form}"] for form in (text, *lowered) if f" {form}" in id_of]
                 inner[id] = max(forms, key=lambda form: inside[form]) if forms else id
         plain = [text.removeprefix(" ") for text in texts]
-        outer = tokenizer.encode([form for text in plain for form in (text, text[:1].upper() + text[1:])])
+        outer = tokenizer.encode([form for text in plain for form in (text, _capitalised(text, is_turkic[1]))])
         for id in (id for id in range(size) if not is_whole[id]):  # it has part of a character, which no text has
             outer[2 * id : 2 * id + 2] = [[id], [id]]
         return cls(
@@ -133,6 +143,15 @@ class SentenceCase:
             read_bounds(arrays, "outer_bounds", what, 2 * num_words, len(outer_ids)),
             outer_ids,
         )
+
+
+def _turkic_lower(text: str) -> str:
+    return text.replace("İ", "i").replace("I", "ı").lower()
+
+
+def _capitalised(text: str, is_turkic: bool) -> str:
+    """With the form of its first letter that begins a sentence: Georgian has capitals, but not for that."""
+    return ("İ" if is_turkic and text[:1] == "i" else text[:1].title()) + text[1:]
 
 
 def _spells(tokenizer: Any) -> Ints:

@@ -40,7 +40,7 @@ def estimate_translator(bitext: Bitext, settings: PhraseSettings) -> PhraseTrans
     case = SentenceCase.none(num_words)
     if settings.truecase:
         sides = (side for pair in bitext.pairs for side in pair)
-        case = SentenceCase.of(bitext.tokenizer, [*sides, *chain.from_iterable(bitext.texts)])
+        case = SentenceCase.of(bitext.tokenizer, [*sides, *chain.from_iterable(bitext.texts)], bitext.languages)
     aligned = [AlignedBitext.of(bitext, case, name, _SMOOTHING) for name in settings.aligners]
     pairs = chain.from_iterable(zip(each.sources, each.targets, strict=True) for each in aligned)
     linked = LinkedText.of(pairs, chain.from_iterable(each.links for each in aligned), settings.max_phrase)

@@ -158,7 +158,7 @@ def estimate_rule_translator(bitext: Bitext, document: Document, aligner: str) -
     """Align the words of the pairs, and count the dictionary and the evidence that the rules ask for."""
     size = len(bitext.tokenizer.vocabulary)
     rules = parse_rules(document)
-    case = SentenceCase.of(bitext.tokenizer, [side for pair in bitext.pairs for side in pair])
+    case = SentenceCase.of(bitext.tokenizer, [side for pair in bitext.pairs for side in pair], bitext.languages)
     aligned = AlignedBitext.of(bitext, case, aligner, _SMOOTHING)
     texts = bitext.tokenizer.texts()
     evidence = {name: count_evidence(aligned.targets, weights, texts) for name, weights in rules.evidence.items()}

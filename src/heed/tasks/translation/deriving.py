@@ -49,5 +49,6 @@ def bitext(
     lines: dict[int, list[str]] = {}
     for number, line in target_lines(data, {*sources, *references}, Counter()):
         lines.setdefault(number, []).append(line)
+    languages = data.src_lang, data.tgt_lang
     texts = [list(filter(None, tgt.encode(text))) for text in lines.values()]
-    return Bitext(pairs, [pair for pair in encoded if all(pair)], tgt, texts=texts)
+    return Bitext(pairs, [pair for pair in encoded if all(pair)], tgt, texts=texts, languages=languages)
