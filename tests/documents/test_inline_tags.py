@@ -6,6 +6,7 @@ import re
 from collections import Counter
 
 import pytest
+from growth import require_linear_time
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -148,10 +149,37 @@ def test_spaces_and_punctuation_stay_on_their_side_of_a_tag() -> None:
             "See https://example.com/a_(b). And (https://example.com/c).",
             ["https://example.com/a_(b)", "https://example.com/c"],
         ),
+        ("%s個の%dMB、合計%1$d件と100%だ", ["%s", "%dMB", "%1$d"]),
+        ("ファイル%1を %L2で", ["%1", "%L2"]),
+        ("파일 %s을 %d개", ["%s", "%d"]),
+        ("ไฟล์%dรายการ %sने %sকে", ["%d", "%s"]),
+        ("价格$price是:smile:和 :count个 @:linked.key的", ["$price", ":smile:", ":count", "@:linked.key"]),
+        ("ל$name ו-%s, %sها", ["$name", "%s"]),
+        ("100 %süß, 100 %sы, 100 %dά, %süß, %1é, é$name", []),
+        ("https://example.comをご覧ください。", ["https://example.com"]),
+        (
+            "参照：https://example.com/a?b=1、（https://example.org）",
+            ["https://example.com/a?b=1", "https://example.org"],
+        ),
+        ("https://example.com에서 https://example.com/aที่นี่", ["https://example.com", "https://example.com/a"]),
+        ("यहाँ https://example.com।", ["https://example.com"]),
+        (
+            "https://de.wikipedia.org/wiki/Köln, https://ar.wikipedia.org/wiki/مصر، و",
+            ["https://de.wikipedia.org/wiki/Köln", "https://ar.wikipedia.org/wiki/مصر"],
+        ),
+        (
+            "お問い合わせはinfo@example.comまで, 이메일은a.b@example.com으로, müller@exämple.de",
+            ["info@example.com", "a.b@example.com", "müller@exämple.de"],
+        ),
     ],
 )
 def test_placeholders_are_distinguished_from_text(text: str, found: list[str]) -> None:
     assert list(placeholders(text)) == found
+
+
+@pytest.mark.parametrize("unit", ["a", "a.", "%s個", "https://", "https://(あ", "@a.", "日本", ":a_", "$a", "@:a."])
+def test_placeholders_are_found_in_linear_time(unit: str) -> None:
+    require_linear_time(placeholders, lambda times: unit * times)
 
 
 @pytest.mark.parametrize(
@@ -165,7 +193,8 @@ def test_codes_have_no_words(text: str) -> None:
 @pytest.mark.parametrize(
     "text", ["dog", "and/or", "20th", "3pm", "Yes/No", "a day", "mmm", "A: d", "{n} dogs", "A_b c", "Top-10", "2-year",
              "z.B.", "red/green/blue", "U.S.", "3-year-old", "19th-century", "3D-Drucker", "100%ige", "9am-5pm",
-             "St.Petersburg", "yes/no/maybe", "#winning", "我有3只狗。", "彼は2024年に生まれた。", "étudiant.e.s"]
+             "St.Petersburg", "yes/no/maybe", "#winning", "我有3只狗。", "彼は2024年に生まれた。", "étudiant.e.s",
+             "https://example.comをご覧ください。"]
 )  # fmt: skip
 def test_words_are_no_codes(text: str) -> None:
     assert has_words(text)
@@ -203,6 +232,7 @@ def test_placeholders_that_are_told_apart_by_their_order_keep_it() -> None:
     assert inserted("has %d dogs in %s Berlin") == "in %d Berlin hat es %s Hunde"
     assert inserted("has %2$d dogs in %1$s Berlin") == "in %1$s Berlin hat es %2$d Hunde"
     assert are_kept("%d %s", "x %d y %s") and not are_kept("%d %s", "%s %d")
+    assert are_kept("%s has %d files", "%sは%d個のファイル")
     assert are_kept("%2$d %1$s %(a)s", "%1$s %(a)s %2$d") and are_kept("%1 %L2", "%L2 %1")
 
 

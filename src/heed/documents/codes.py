@@ -12,6 +12,16 @@ from collections import Counter
 _STYLE = r"an?\d{1,2}|pos\(|move\(|org\(|fade?\(|[iubs][01]|[1-4]?[ca]&|fn[A-Z]|fs\d|fr[xyz]?-?\d|k[of]?\d"
 """Beginnings of style codes in subtitles; {\\bf ...} is TeX."""
 _PRINTF_WIDTH = r"[-+0#']?(?:\d{1,3}|\*)?(?:\.(?:\d{1,2}|\*))?"
+_UNSPACED = (  # Thai to Burmese, Khmer, Han, kana and their punctuation, Yi, Hangul, wide and half-width forms
+    "\u0e00-\u109f\u1100-\u11ff\u1780-\u17ff\u2e80-\ua4cf\uac00-\ud7ff\uf900-\ufaff\ufe30-\ufe4f\uff00-\uffef"
+    "\U00020000-\U0003ffff"
+)
+"""Scripts that write no spaces, and Hangul: an address ends before them."""
+_ATTACHED = _UNSPACED + "\u0590-\u0dff\u1200-\u139f\ufb1d-\ufdff\ufe70-\ufefc"
+"""And Hebrew, Arabic, Indic and Ethiopic scripts, which attach particles: a placeholder ends before their letters."""
+_W = rf"[^\W{_ATTACHED}]"
+"""A letter or digit of other scripts, before which `%s` is no placeholder: `100 %süß`."""
+_IN_URL = rf"(?:[^\s<>\"(){_UNSPACED}]|\([^\s<>\"(){_UNSPACED}]{{0,200}}\))"
 _PLACEHOLDER = re.compile(
     rf"\{{\\(?:{_STYLE})[^{{}}\n]{{0,80}}\}}|"  # {\\an8} {\\pos(1,2)}
     r"\{\{[^{}\n]{1,80}\}\}|[$%]\{[^{}\n]{1,80}\}"  # {{name}} ${name} %{name}
@@ -19,17 +29,17 @@ _PLACEHOLDER = re.compile(
     r"|\{\w{1,40}, ?(?:number|date|time|ordinal|spellout|duration)\b[^{}\n]{0,80}\}"  # {0, number, integer}
     rf"|%\(\w{{1,80}}\){_PRINTF_WIDTH}[a-zA-Z]|%<\w{{1,80}}>{_PRINTF_WIDTH}[a-zA-Z]"  # %(name)s %<count>d
     r"|%%|%d(?:[x×]%d)+"
-    rf"|(?<!\d)%(?:\d{{1,2}}\$)?{_PRINTF_WIDTH}(?:hh?|ll?|[jztL])?[sdifuxg@](?!\w)"  # %s %1$lu %-5zd %.2f %*d
+    rf"|(?<!\d)%(?:\d{{1,2}}\$)?{_PRINTF_WIDTH}(?:hh?|ll?|[jztL])?[sdifuxg@](?!{_W})"  # %s %1$lu %-5zd %.2f %*d
     rf"|(?<!\d)(?<!\d[ \xa0\u202f])%(?:\d{{1,2}}\$)?{_PRINTF_WIDTH}(?:hh?|ll?|[jztL])?"  # not of `100 %ig`
-    r"(?:[sdifuxg@](?:[a-zA-Z]{1,2}(?!\w)|(?=%))|[a-zA-Z](?!\w))"  # %dMB, %s%s; any letter alone: %c %r %Y
-    r"|(?<![\w%])%L?\d{1,2}(?![\w%])"  # %1 %L2
-    r"|\$t\([^()\n]{1,80}\)|@:(?:\w[\w.]{0,80}\w|\([\w.]{1,80}\))"  # $t(key) @:linked.key
-    r"|(?<!\w)\$[a-z_]\w{0,80}|(?<!\S):[a-z_]\w{1,80}(?![\w:])"  # $name :name
-    r"|(?<![\w:]):[a-z][a-z0-9_+-]{1,30}:(?![\w:])"  # :smile:
+    rf"(?:[sdifuxg@](?:[a-zA-Z]{{1,2}}(?!{_W})|(?=%))|[a-zA-Z](?!{_W}))"  # %dMB, %s%s; any letter alone: %c %r %Y
+    rf"|(?<!{_W})(?<!%)%L?\d{{1,2}}(?!{_W}|%)"  # %1 %L2
+    rf"|\$t\([^()\n]{{1,80}}\)|@:(?:{_W}(?:{_W}|\.){{0,80}}{_W}|\([\w.]{{1,80}}\))"  # $t(key) @:linked.key
+    rf"|(?<!{_W})\$[a-z_]{_W}{{0,80}}|(?<!\S):[a-z_]{_W}{{1,80}}(?!{_W}|:)"  # $name :name
+    rf"|(?<!{_W})(?<!:):[a-z][a-z0-9_+-]{{1,30}}:(?!{_W}|:)"  # :smile:
     r"|\[X\d{1,6}X\]"  # what Weblate sends in place of a code
     r"|</?[a-zA-Z]{1,2}\d{1,4}/?>"  # OmegaT's tags: <b0>, </b0>, <br1/>
-    r"|https?://(?:[^\s<>\"()]|\([^\s<>\"()]{0,200}\))*(?:[^\s<>\"().,;:!?\]}'’”»]|\([^\s<>\"()]{0,200}\))"
-    r"|[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}"
+    rf"|https?://{_IN_URL}*(?![.,;:!?\]}}'’”»،؛؟۔।॥]){_IN_URL}"
+    rf"|(?=[\w.+-]{{1,64}}@)(?:{_W}|[.+-]){{1,64}}@(?:{_W}|-){{1,63}}(?:\.(?:{_W}|-){{1,63}}){{1,8}}"
 )
 _ORDERED = re.compile(r"%(?![L\d]*\d$)(?!\d+\$)[^%({<]\S*")
 _CODE = re.compile(
