@@ -12,10 +12,13 @@ from heed.decoding.phrases import Phrases
 from heed.text.vocabulary import EOS_ID
 
 SINGLE_BYTES = [bytes([byte]) for byte in sorted({*"abxAB .-\né本日".encode(), 0x80, 0xFF})]
-LONGER = [piece.encode() for piece in (" a", "ab", " ab a", "b.", "é", "éa", "本", "日本", " A", "-a", "B ")]
+LONGER = [
+    piece.encode()
+    for piece in (" a", "ab", " ab a", "b.", "é", "éa", "本", "日本", " A", "-a", "B ", "ท", "ที", "ี", "ี่", "\u200c")
+]
 TOKEN_BYTES = [b"", b"", b"", *SINGLE_BYTES, *LONGER, b"\xc3", b"\xa9a", b"a\xc3", b""]
 COMMON = [TOKEN_BYTES.index(char.encode()) for char in "ab A.-"]
-PHRASES = ["a", "ab", "a b", "b a", "b.", "é", "本", "a é", "A", "Ab", "-a", "日本", "a.b"]
+PHRASES = ["a", "ab", "a b", "b a", "b.", "é", "本", "a é", "A", "Ab", "-a", "日本", "a.b", "ท", "ที"]
 
 
 def tried(phrases: list[str], tokens: list[int], is_last: bool) -> list[bool]:

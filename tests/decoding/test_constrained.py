@@ -46,7 +46,7 @@ def contains(term: str, text: str) -> bool:
     ("tokenizer", "terms"),
     [
         (BPE, ("Hund",)), (BPE, ("Katze", "sehen")), (BPE, ("die Katze",)), (BPE, ("xyz",)), (BPE, ("日本", "e.g.")),
-        (Byte(), ("é!",)), (WORDS, ("c", "a b")), (Character("abcdefgh "), ("hg", "a")),
+        (Byte(), ("é!",)), (Byte(), ("ที", "a")), (WORDS, ("c", "a b")), (Character("abcdefgh "), ("hg", "a")),
     ],
 )  # fmt: skip
 def test_every_output_of_a_random_model_contains_the_terms(tokenizer: Tokenizer, terms: tuple[str, ...]) -> None:

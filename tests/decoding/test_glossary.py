@@ -45,6 +45,18 @@ def test_terms_match_whole_words_and_the_longest_one_counts(source: str, terms: 
     assert GLOSSARY.terms_for(source) == terms
 
 
+@pytest.mark.parametrize(
+    ("term", "source", "matches"),
+    [
+        ("می", "می\u200cخواهد", False), ("کتاب", "کتاب خوب", True), ("ที", "ที่บ้าน", False), ("ที่", "ที่บ้าน", True),
+        ("บ้าน", "ที่บ้าน", True), ("က", "ကို", False),
+        ("ကို", "သူကိုပြော", True), ("क", "क\u200dष", False), ("❤", "a ❤\ufe0f", True),
+    ],
+)  # fmt: skip
+def test_a_term_is_no_part_of_a_joined_word_or_of_a_letter_with_marks(term: str, source: str, matches: bool) -> None:
+    assert Glossary({term: "x"}).terms_for(source) == ("x",) * matches
+
+
 def test_a_shorter_term_matches_where_a_longer_one_does_not() -> None:
     assert Glossary({"ice": "Eis", "ice cream": "Eiscreme"}).terms_for("ice creams") == ("Eis",)
 

@@ -20,7 +20,10 @@ from heed.decoding import phrases as phrases_module
 from heed.decoding.phrases import Glossary, Phrases, State, is_boundary, is_word_character, lowered
 
 SINGLE_BYTES = [bytes([byte]) for byte in range(256)]
-LONGER = [piece.encode() for piece in (" a", "ab", " ab a", "b.", "é", "éa", "本", "日本", "a\xe9", " A", "-a")]
+LONGER = [
+    piece.encode()
+    for piece in (" a", "ab", " ab a", "b.", "é", "éa", "本", "日本", "a\xe9", " A", "-a", "ท", "ี", "\u200c")
+]
 SPELLED = [*SINGLE_BYTES, *LONGER, b"\xc3", b"\xa9a", b""]
 PIECES = st.lists(st.sampled_from([ord("a"), ord("b"), ord(" "), ord("."), *range(256, len(SPELLED))]), max_size=9)
 
@@ -32,16 +35,17 @@ def text_of(tokens: Sequence[int]) -> str:
 
 def occurs_in(phrase: str, text: str, any_case: bool = False) -> bool:
     """The definition by a regular expression; letters of scripts without word separators end words."""
-    letter = r"[^\W日本]"
+    letter = "(?:[^\\W日本ท]|\u200c)"
     left = rf"(?<!{letter})" if re.match(letter, phrase) else ""
-    right = rf"(?!{letter})" if re.match(letter, phrase[-1]) else ""
+    right = rf"(?!{letter}|ี)" if re.match(letter, phrase[-1]) else "(?!ี)" if phrase[-1] in "ที" else ""
     flags = re.IGNORECASE if any_case and phrase == phrase.lower() else 0
     return re.search(left + re.escape(phrase) + right, text, flags) is not None
 
 
 @settings(max_examples=200)
 @given(
-    tokens=PIECES, phrases=st.lists(st.sampled_from(["a", "ab", "a b", "b a", "b.", "é", "本", "a é", "A"]), min_size=1)
+    tokens=PIECES,
+    phrases=st.lists(st.sampled_from(["a", "ab", "a b", "b a", "b.", "é", "本", "a é", "A", "ท", "ที"]), min_size=1),
 )
 def test_a_phrase_occurs_when_it_is_certain_or_pending(tokens: list[int], phrases: list[str]) -> None:
     matcher = Phrases(phrases, SPELLED)
@@ -53,7 +57,7 @@ def test_a_phrase_occurs_when_it_is_certain_or_pending(tokens: list[int], phrase
 
 
 @settings(max_examples=100)
-@given(tokens=PIECES, more=PIECES, phrase=st.sampled_from(["a", "ab", "a b", "b.", "é"]))
+@given(tokens=PIECES, more=PIECES, phrase=st.sampled_from(["a", "ab", "a b", "b.", "é", "ท", "ที"]))
 def test_a_certain_phrase_stays_certain(tokens: list[int], more: list[int], phrase: str) -> None:
     matcher = Phrases([phrase], SPELLED)
     _, certain = matcher.read(tokens)
@@ -107,6 +111,9 @@ def test_word_characters_are_letters_with_their_marks_in_scripts_with_separators
     assert is_boundary("a", " ")
     assert is_boundary("a", "日")
     assert not is_boundary("a", "b")
+    assert not is_boundary("ی", "\u200c") and not is_boundary("\u200c", "خ"), "a joiner inside a word"
+    assert not is_boundary("ท", "ี") and not is_boundary("ี", "่") and not is_boundary("က", "ိ"), "marks of a letter"
+    assert is_boundary("ี", "บ") and is_boundary("❤", "\ufe0f") and is_boundary("👩", "\u200d")
 
 
 def test_lower_case_keeps_indices() -> None:
@@ -115,7 +122,9 @@ def test_lower_case_keeps_indices() -> None:
 
 
 @settings(max_examples=60)
-@given(tokens=PIECES, phrases=st.lists(st.text("abA. é本", min_size=1, max_size=4), max_size=8), any_case=st.booleans())
+@given(
+    tokens=PIECES, phrases=st.lists(st.text("abA. é本ที", min_size=1, max_size=4), max_size=8), any_case=st.booleans()
+)
 def test_many_phrases_are_matched_as_each_one_alone(tokens: list[int], phrases: list[str], any_case: bool) -> None:
     matcher = Phrases(phrases, SPELLED, any_case)
     state, certain = matcher.read(tokens)

@@ -23,7 +23,7 @@ from torch import Tensor
 from heed.core.errors import DataError
 from heed.decoding.beam import NEVER, BeamSearch, Continuations
 from heed.decoding.cross_attention import Coverage
-from heed.decoding.phrases import Phrases, State, first_character, is_boundary, is_word_character
+from heed.decoding.phrases import OPEN_KINDS, Phrases, State, first_character, is_boundary
 from heed.decoding.ranking import LengthPenalty
 from heed.decoding.sampling import top_k
 from heed.text.language.scripts import is_unseparated
@@ -152,8 +152,9 @@ class RequiredTerms:
 
 
 def ends_word(token_bytes: Sequence[bytes]) -> list[bool]:
-    """Mask of the tokens that end the word before them: they start with a space or a punctuation mark."""
-    return [bool(first) and not is_word_character(first) for first in map(first_character, token_bytes)]
+    """Mask of the tokens that end any word before them: they start with a space or a punctuation mark."""
+    firsts = map(first_character, token_bytes)
+    return [bool(first) and all(is_boundary(last, first) for last in OPEN_KINDS) for first in firsts]
 
 
 class ConstrainedBeamSearch(BeamSearch):

@@ -15,7 +15,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from heed.decoding.constraints import RequiredTerms
-from heed.decoding.phrases import Phrases, State, first_character, is_word_character, kind, lowered
+from heed.decoding.phrases import OPEN_KINDS, Phrases, State, first_character, is_boundary, kind, lowered
 from heed.text.vocabulary import EOS_ID
 
 _NEVER = float("-inf")
@@ -118,8 +118,7 @@ class BannedPhrases:
         self._by_first: dict[str, list[int]] = {}  # tokens by the first whole character they add, if any
         for token, added in enumerate(token_bytes):
             self._by_first.setdefault(lowered(first_character(added)), []).append(token)
-        signs = [char for char in self._by_first if char and not is_word_character(char)]
-        self._ends_word = torch.tensor([token for char in signs for token in self._by_first[char]], dtype=torch.long)
+        self._ends_word = {last: self._tokens_after(last) for last in OPEN_KINDS}
 
     def forbidden(self, tokens: Sequence[int], is_last: bool) -> Bool[Tensor, " V"]:
         """Mask of the tokens that may not follow these. `is_last`: nothing follows the next one, not even an end.
@@ -137,13 +136,18 @@ class BannedPhrases:
             else:
                 forbidden = self._completing_anew(kind(state.last) if state.last else "", is_last).clone()
                 if ends_here:
-                    forbidden[self._ends_word] = True
+                    forbidden[self._ends_word[kind(state.last)]] = True
                 first_characters = {*self._phrases.next_characters(state), ""} if state.text else set[str]()
                 some = [token for char in first_characters for token in self._by_first.get(char, ())]
                 forbidden[some] = self._completing(state, some, is_last)
             forbidden[EOS_ID] = ends_here
             self._forbidden[number, is_last] = forbidden
         return self._forbidden[number, is_last]
+
+    def _tokens_after(self, last: str) -> Tensor:
+        """The tokens that show that a word with this last character has ended."""
+        firsts = [char for char in self._by_first if char and is_boundary(last, char)]
+        return torch.tensor([token for char in firsts for token in self._by_first[char]], dtype=torch.long)
 
     def _completing_anew(self, last: str, is_last: bool) -> Tensor:
         """As `_completing` for all tokens, where no phrase has started; `last` is the kind of the last character."""

@@ -2,7 +2,8 @@
 
 A phrase occurs in a text where it starts and ends at a word boundary: "cat" occurs in "a cat." but not in "cats". In
 scripts without word separators (Chinese, Japanese, Thai, ...) and after a phrase that ends in a punctuation mark, every
-position is a boundary. Text is compared rather than tokens, so a phrase matches however it is tokenized.
+position is a boundary, but none is between a letter and its marks. Text is compared rather than tokens, so a phrase
+matches however it is tokenized.
 """
 
 from __future__ import annotations
@@ -16,22 +17,35 @@ from pathlib import Path
 from threading import Lock
 
 from heed.core.errors import DataError, UsageError
-from heed.text.language.scripts import is_unseparated
+from heed.text.language.scripts import is_east_asian, is_unseparated, is_unspaced
 from heed.text.readers import Errors, read_lines
 
+_JOINERS = "\u200c\u200d"
+"""The two that Unicode has: they stand inside words of Persian and of Indic languages."""
+OPEN_KINDS = "aก"
+"""Kinds of characters that what follows may belong to."""
 _NUMBERING = Lock()
 """Held while a state gets its number: several threads may search with the same phrases."""
 
 
 @cache
 def is_word_character(char: str) -> bool:
-    """Letters, combining marks, digits and the underscore, in scripts with word separators."""
-    return (char == "_" or unicodedata.category(char)[0] in "LMN") and not is_unseparated(char)
+    """Letters, combining marks, digits, joiners and the underscore, in scripts with word separators."""
+    return (char in f"_{_JOINERS}" or unicodedata.category(char)[0] in "LMN") and not is_unseparated(char)
+
+
+@cache
+def _is_mark(char: str) -> bool:
+    return unicodedata.category(char)[0] == "M"
 
 
 def is_boundary(before: str, after: str) -> bool:
     """Whether a word may start or end between two characters; an empty string is an end of the text."""
-    return not (before and after and is_word_character(before) and is_word_character(after))
+    if not before or not after:
+        return True
+    if _is_mark(after):
+        return kind(before) not in OPEN_KINDS
+    return not (is_word_character(before) and is_word_character(after))
 
 
 def lowered(text: str) -> str:
@@ -45,9 +59,16 @@ def first_character(piece: bytes) -> str:
     return char if piece.startswith(char.encode()) else ""
 
 
+@cache
 def kind(char: str) -> str:
-    """One character for all that have the same effect on a word after them."""
-    return "a" if is_word_character(char) else " " if char.isspace() else "."
+    """One character for all that have the same effect on what follows.
+
+    `a` is a word character, `ก` a letter of a script without word separators but with combining marks, `.` any other.
+    """
+    if is_word_character(char):
+        return "a"
+    has_marks = is_unspaced(char) and not is_east_asian(char) and unicodedata.category(char)[0] in "LMN"
+    return "ก" if has_marks else " " if char.isspace() else "."
 
 
 def read_terms(path: str | Path, normalise: Callable[[str], str], errors: Errors = "strict") -> dict[str, str]:
@@ -138,7 +159,7 @@ class State:
     text: str = ""
     """Its longest suffix that is a prefix of a phrase, or a whole phrase."""
     before: str = ""
-    """If `text` is empty, the kind of the last character: letter `a`, space, punctuation `.`; empty at the start."""
+    """If `text` is empty, the kind of the last character; empty at the start."""
     rest: bytes = b""
     """The first bytes of an incomplete character."""
 
@@ -260,15 +281,15 @@ class Phrases:
             for index, read in ((self._exact, text), (self._folded, folded))
             for start in range(len(text))
             for number in index.numbers.get(read[start:], ())
-            if is_word_character(read[-1]) and is_boundary(text[:start][-1:], read[start])
+            if kind(read[-1]) in OPEN_KINDS and is_boundary(text[:start][-1:], read[start])
         )
 
 
 def _is_certain(text: str, end: int, begin: int) -> bool:
     """Whether the characters from `begin` on make a phrase certain that ends at `end`."""
-    if not is_word_character(text[end - 1]):
+    if kind(text[end - 1]) not in OPEN_KINDS:
         return end > begin
-    return begin <= end < len(text) and not is_word_character(text[end])
+    return begin <= end < len(text) and is_boundary(text[end - 1], text[end])
 
 
 def _decoded(data: bytes) -> tuple[str, bytes]:
