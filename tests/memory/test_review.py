@@ -22,6 +22,13 @@ def unit(source: str, target: str) -> Unit:
         ("Write to ann@x.example today.", "Schreiben Sie heute an bob@x.example.", False),
         ("See our page.", "Siehe (www.x.example).", False),
         ("See our page.", "Siehe <mailto:bob@x.co.example>.", False),
+        ("See https://x.example for more.", "詳しくはhttps://x.exampleをご覧ください。", True),
+        ("See https://x.example/a/.", "请参阅https://x.example/a/的页面.", True),
+        ("Write to ann@x.example today.", "お問い合わせはann@x.exampleまで", True),
+        ("Write to ann@x.example today.", "오늘 ann@x.example으로 보내세요.", True),
+        ("Write to ann@x.example today.", "お問い合わせはbob@x.exampleまで", False),
+        ("See https://x.example for more.", "https://x.exampleみ.co.example を見て", False),
+        ("See https://x.example for more.", "https://x.example.みんな を見て", False),
         ("Two at 3.50 each.", "Zwei @ 3.50 pro Stück.", True),
     ],
 )
@@ -42,8 +49,10 @@ def test_a_copy_looks_wrong_unless_both_sides_are_in_one_language(languages: tup
 
 
 @pytest.mark.parametrize(
-    ("begin", "part"), [("", "a"), ("", "@"), ("", "a@"), ("", "@."), ("", "a@a"), ("www.a", "!"), ("www.a", "a!")]
-)
+    ("begin", "part"),
+    [("", "a"), ("", "@"), ("", "a@"), ("", "@."), ("", "a@a"), ("www.a", "!"), ("www.a", "a!"), ("www.a", "あ"),
+     ("www.a", "あa")],
+)  # fmt: skip
 def test_no_text_takes_long_to_review(begin: str, part: str) -> None:
     """Whoever suggests a translation chooses its text, and everybody waits while it is searched for addresses."""
     guard = Guard()

@@ -9,19 +9,17 @@ from __future__ import annotations
 import re
 from collections import Counter
 
+from heed.text.language.scripts import UNSEPARATED
+
 _STYLE = r"an?\d{1,2}|pos\(|move\(|org\(|fade?\(|[iubs][01]|[1-4]?[ca]&|fn[A-Z]|fs\d|fr[xyz]?-?\d|k[of]?\d"
 """Beginnings of style codes in subtitles; {\\bf ...} is TeX."""
 _PRINTF_WIDTH = r"[-+0#']?(?:\d{1,3}|\*)?(?:\.(?:\d{1,2}|\*))?"
-_UNSPACED = (  # Thai to Burmese, Khmer, Han, kana and their punctuation, Yi, Hangul, wide and half-width forms
-    "\u0e00-\u109f\u1100-\u11ff\u1780-\u17ff\u2e80-\ua4cf\uac00-\ud7ff\uf900-\ufaff\ufe30-\ufe4f\uff00-\uffef"
-    "\U00020000-\U0003ffff"
-)
-"""Scripts that write no spaces, and Hangul: an address ends before them."""
-_ATTACHED = _UNSPACED + "\u0590-\u0dff\u1200-\u139f\ufb1d-\ufdff\ufe70-\ufefc"
+_ATTACHED = UNSEPARATED + "\u0590-\u0dff\u1200-\u139f\ufb1d-\ufdff\ufe70-\ufefc"
 """And Hebrew, Arabic, Indic and Ethiopic scripts, which attach particles: a placeholder ends before their letters."""
 _W = rf"[^\W{_ATTACHED}]"
 """A letter or digit of other scripts, before which `%s` is no placeholder: `100 %süß`."""
-_IN_URL = rf"(?:[^\s<>\"(){_UNSPACED}]|\([^\s<>\"(){_UNSPACED}]{{0,200}}\))"
+_IN_URL = rf"(?:[^\s<>\"(){UNSEPARATED}]|\([^\s<>\"(){UNSEPARATED}]{{0,200}}\))"
+"""An address ends before scripts without spaces."""
 _PLACEHOLDER = re.compile(
     rf"\{{\\(?:{_STYLE})[^{{}}\n]{{0,80}}\}}|"  # {\\an8} {\\pos(1,2)}
     r"\{\{[^{}\n]{1,80}\}\}|[$%]\{[^{}\n]{1,80}\}"  # {{name}} ${name} %{name}

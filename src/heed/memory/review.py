@@ -16,11 +16,14 @@ from dataclasses import dataclass
 from heed.inference.output_checks import Guard
 from heed.memory.store import Unit
 from heed.text.language.codes import same_language
+from heed.text.language.scripts import UNSEPARATED
 from heed.text.pair_filter import PairFilter, PairFilterConfig
 
 _ADDRESS = re.compile(r"(?:https?://|www\.)\S+|(?<![^\s@])[^\s@]++@[^\s@.]++\.\S+", re.IGNORECASE)
 """Written so that no character is read more than a few times: whoever suggests a translation chooses its text."""
 _AROUND = re.compile(r"^\W+|(?<!\W)\W+$")
+_WORDS_AROUND = re.compile(rf"\A[{UNSEPARATED}]+(?=[0-9A-Za-z])|(?<=[0-9A-Za-z/])[{UNSEPARATED}]+\Z")
+"""Words without a space before or after an address; what follows a dot may be part of it."""
 _FILTER = PairFilterConfig(max_length_ratio=4.0)
 """Stricter than for training data: a person looks at what it finds."""
 _FILTER_WITH_COPIES = _FILTER.model_copy(update={"drop_copies": True})
@@ -71,8 +74,9 @@ def _reasons(unit: Unit, guard: Guard) -> Iterator[str]:
 
 
 def _addresses(text: str) -> set[str]:
-    """The addresses in a text, without the punctuation around them."""
-    return {_AROUND.sub("", address) for address in _ADDRESS.findall(text)}
+    """The addresses in a text, without the punctuation and the words around them."""
+    bare = (_WORDS_AROUND.sub("", _AROUND.sub("", address)) for address in _ADDRESS.findall(text))
+    return {_AROUND.sub("", address) for address in bare}
 
 
 def _contradiction(others: int) -> Iterator[str]:

@@ -23,6 +23,11 @@ UNSPACED_BLOCKS: dict[str, tuple[tuple[int, int], ...]] = {
 }  # fmt: skip
 """Scripts that write no space between words, and their blocks of Unicode, first and last code point."""
 _HANGUL = (0xAC00, 0xD7AF)
+UNSEPARATED = (  # Thai to Burmese, jamo, Khmer, Han and kana, Yi, Hangul, wide and half-width forms
+    "\u0e00-\u109f\u1100-\u11ff\u1780-\u17ff\u2e80-\ua4cf\uac00-\ud7ff\uf900-\ufaff\ufe30-\ufe4f\uff00-\uffef"
+    "\U00020000-\U0003ffff"
+)
+"""For the brackets of a pattern: the characters of these scripts and Hangul, with their punctuation."""
 
 _LANGUAGES = {
     "Arabic": "ar fa ps ur",
