@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from heed.documents.codes import is_ordered, placeholder_ranges
+from heed.text.words import is_in_word, may_be_cut
 
 Links = Sequence[tuple[int, int]]
 """(source word, target word), counted from 0; words are separated by white space."""
@@ -128,14 +129,18 @@ class _SentencePair:
                 first = min(first + len(before), last - 1)
             if word_begin < end < word_end and self.target.endswith(after, first, last):
                 last = max(last - len(after), first + 1)
-        if begin < len(self.source) and self.source[begin].isalnum():
+        if begin < len(self.source) and is_in_word(self.source[begin]):
             ends = dict(placeholder_ranges(self.target))
-            while first < last - 1 and not self.target[first].isalnum():
+            while first < last - 1 and not is_in_word(self.target[first]):
                 first = ends.get(first, first + 1)
-        if end > 0 and self.source[end - 1].isalnum():
+        if end > 0 and is_in_word(self.source[end - 1]):
             begins = {after: start for start, after in placeholder_ranges(self.target)}
-            while last > first + 1 and not self.target[last - 1].isalnum():
+            while last > first + 1 and not is_in_word(self.target[last - 1]):
                 last = begins.get(last, last - 1)
+        while first > 0 and not may_be_cut(self.target, first):
+            first -= 1
+        while last < len(self.target) and not may_be_cut(self.target, last):
+            last += 1
         return min(first, last), last
 
     def _among_spaces(self, tag: InlineTag) -> int:
@@ -163,7 +168,7 @@ class _SentencePair:
         if not self.source_words or place <= self.source_words[0][0]:
             return self.target_words[0][0]
         rest, end = source[place:].strip(), self.target_words[-1][1]
-        if not any(map(str.isalnum, rest)):  # the tag stays before the sign at the end of the sentence
+        if not any(map(is_in_word, rest)):  # the tag stays before the sign at the end of the sentence
             sign = rest if rest or source.rstrip().endswith(_STOPS) else self.target[end - 1 : end]
             return end - len(sign) if (sign == rest or sign in _STOPS) and self.target.endswith(sign, 0, end) else end
         assert right is not None
@@ -177,7 +182,7 @@ class _SentencePair:
         if at_left and (not at_right or (tag.glued_left and source[place].isspace())):
             begin, end = self.target_words[max(at_left)]
             sign = source[first:last]  # maybe a sign of its own, which the target has at the end of the word before
-            is_sign = not any(map(str.isalnum, sign)) and not source.endswith(sign, 0, self.source_words[right - 1][1])
+            is_sign = not any(map(is_in_word, sign)) and not source.endswith(sign, 0, self.source_words[right - 1][1])
             return end - len(sign) if is_sign and self.target.endswith(sign, begin + 1, end) else end
         return self.target_words[min(at_right)][0] if at_right else self.in_proportion(tag)
 
@@ -185,7 +190,7 @@ class _SentencePair:
         """Position of a tag inside a word: next to the same characters in the target's word, or after that word."""
         first, last = word
         text = self.target[first:last]
-        if text.startswith(before):
+        if text.startswith(before) and may_be_cut(text, len(before)):
             return first + len(before)
         return last - len(after) if text.endswith(after) else last
 
@@ -286,12 +291,12 @@ def _written(places: Places, source: str, target: str, escape: Callable[[str], s
     for number, (tag, place) in enumerate(places):
         out += escape(target[done:place])
         done = place
-        is_new_word = tag.is_text and target[done - 1 : done].isalnum() and not source[: tag.place][-1:].isalnum()
+        is_new_word = tag.is_text and is_in_word(target[done - 1 : done]) and not is_in_word(source[: tag.place][-1:])
         if (is_new_word or not tag.glued_left) and out and not out[-1].isspace():
             before = "" if places[number - 1][1] == place and number else source[: tag.place][-1:]
             out += before if before in _NO_BREAK else " "
         out += tag.text
-        is_new_word = tag.is_text and target[done : done + 1].isalnum() and not source[tag.place :][:1].isalnum()
+        is_new_word = tag.is_text and is_in_word(target[done : done + 1]) and not is_in_word(source[tag.place :][:1])
         precedes_tag = not tag.glued_right and _single_follows(places, number)
         if precedes_tag or ((is_new_word or not tag.glued_right) and _may_follow_space(target, done)):
             out += tag.space
@@ -311,8 +316,8 @@ def _single_follows(places: Places, number: int) -> bool:
 def _may_follow_space(text: str, place: int) -> bool:
     """Whether what begins here is a word (`.NET` is one), and not a space or a sign that belongs to the word before."""
     sign = text[place : place + 1]
-    is_in_word = not sign.isspace() and text[place + 1 : place + 2].isalnum()
-    return bool(sign) and (sign not in _NO_SPACE_BEFORE or is_in_word)
+    begins_word = not sign.isspace() and is_in_word(text[place + 1 : place + 2])
+    return bool(sign) and (sign not in _NO_SPACE_BEFORE or begins_word)
 
 
 def without_placeholders(text: str) -> tuple[str, list[InlineTag]]:
