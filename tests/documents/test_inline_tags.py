@@ -82,7 +82,8 @@ def test_punctuation_outside_a_pair_stays_outside() -> None:
 def test_marks_and_joiners_stay_with_their_letter(word: str, target: str) -> None:
     plain = target.replace("<b>", "").replace("</b>", "")
     number = target[: target.index("<b>")].count(" ")
-    assert insert_tags(pair(word, source=word), f"{word} is", plain, [(0, number)]) == target
+    links = [(0, number), (1, number - 1 if number else 1)]
+    assert insert_tags(pair(word, source=word), f"{word} is", plain, links) == target
 
 
 def test_a_word_of_the_source_may_end_with_a_mark() -> None:
