@@ -25,11 +25,11 @@ Links = Sequence[tuple[int, int]]
 
 MAX_ALIGNED = 200
 """Tags of a sentence that are placed by alignment, which takes quadratic time."""
-_STOPS = (".", "!", "?", "。")
+_STOPS = tuple(".!?。！？।॥؟۔։።။")
 """Signs that a model adds at the end of a sentence."""
 _NO_BREAK = frozenset("\xa0\u202f\u2007")
 """No-break spaces, which French writes before `:` and inside of its quotation marks."""
-_NO_SPACE_BEFORE = _NO_BREAK | frozenset(".,;:!?。…)]}" + " \t\n\r\f\v")
+_NO_SPACE_BEFORE = _NO_BREAK | frozenset(".,;:!?…)]}" + "".join(_STOPS) + "、，；：）」』】》،؛" + " \t\n\r\f\v")
 
 
 @dataclass(frozen=True)
@@ -175,7 +175,10 @@ class _SentencePair:
             return self.target_words[0][0]
         rest, end = source[place:].strip(), self.target_words[-1][1]
         if not any(map(is_in_word, rest)):  # the tag stays before the sign at the end of the sentence
-            sign = rest if rest or source.rstrip().endswith(_STOPS) else self.target[end - 1 : end]
+            sign = self.target[end - 1 : end]
+            is_same = {rest, sign}.issubset(_STOPS) and rest.isascii() != sign.isascii()  # of two scripts: `.` and `।`
+            if not is_same and (rest or source.rstrip().endswith(_STOPS)):
+                sign = rest
             return end - len(sign) if (sign == rest or sign in _STOPS) and self.target.endswith(sign, 0, end) else end
         assert right is not None
         first, last = self.source_words[right]
