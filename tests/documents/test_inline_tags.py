@@ -71,6 +71,31 @@ def test_punctuation_outside_a_pair_stays_outside() -> None:
     assert insert_tags(pair("dog,", source=source), source, target, links) == "Sieh den <b>Hund,</b> Mann"
 
 
+@pytest.mark.parametrize(
+    ("word", "target"),
+    [
+        ("Hindi", "मैं <b>हिन्दी</b> बोलता हूँ।"), ("Hindi", "मैं बोलता हूँ <b>हिन्दी</b>।"), ("Thai", "<b>น้ำที่</b> นี่"),
+        ("peace", "<b>سَلَامٌ</b>, عَلَيْكُم"), ("word", "kan <b>o\u0323\u0300ro\u0323\u0300</b>."),
+        ("Malayalam", "<b>അവന\u0d4d\u200d</b> വന്നു"),
+        ("love", "emoji <b>❤\ufe0f</b> hier"), ("family", "<b>👨\u200d👩\u200d👧</b> hier"),
+    ],
+)  # fmt: skip
+def test_marks_and_joiners_stay_with_their_letter(word: str, target: str) -> None:
+    plain = target.replace("<b>", "").replace("</b>", "")
+    number = target[: target.index("<b>")].count(" ")
+    links = [(0, number), (1, number - 1 if number else 1)]
+    assert insert_tags(pair(word, source=word), f"{word} is", plain, links) == target
+
+
+def test_a_word_of_the_source_may_end_with_a_mark() -> None:
+    tags = pair("हिन्दी", source="हिन्दी है")
+    assert insert_tags(tags, "हिन्दी है", "Hindi, is", [(0, 0), (1, 1)]) == "<b>Hindi</b>, is"
+
+
+def test_no_tag_inside_a_word_is_placed_before_a_mark() -> None:
+    assert insert_tags([InlineTag("<wbr>", 1)], "ea ist", "e\u0301a ist", [(0, 0), (1, 1)]) == "e\u0301<wbr>a ist"
+
+
 def test_tags_keep_their_order_without_links() -> None:
     tags = in_order(pair("man"), [InlineTag("<br>", SOURCE.index("guitar"))])
     assert insert_tags(tags, SOURCE, TARGET, ()) == "<b>Die</b> Gitarre spielt ein <br>Mann"
@@ -209,6 +234,12 @@ def test_a_placeholder_stays_before_the_sign_at_the_end_and_apart_from_words() -
     assert inserted("Hello, {name}!", "Hallo, !", [(0, 0)]) == "Hallo, {name}!"
     assert inserted("{user}'s dog", "Der Hund", [(1, 1)]) == "{user} Der Hund"
     assert inserted("A man %s", "Ein Mann.", [(1, 1)]) == "Ein Mann %s."
+    assert inserted("A man on {date}.", "एक आदमी।", [(1, 1)]) == "एक आदमी {date}।"
+    assert inserted("Hello {name}!", "こんにちは！", [(0, 0)]) == "こんにちは {name}！"
+    assert inserted("नमस्ते {name}।", "Hello.", [(0, 0)]) == "Hello {name}."
+    assert inserted("A man %s", "एक आदमी।", [(1, 1)]) == "एक आदमी %s।"
+    assert inserted("(story) {n}", "कहानी", [(0, 0)]) == inserted("(story){n}", "कहानी", [(0, 0)]) == "कहानी {n}"
+    assert inserted("कहानी{n} है", "story is", [(0, 0)]) == "story{n} is"
 
 
 def test_a_tag_that_shows_text_does_not_touch_a_word() -> None:
@@ -243,6 +274,9 @@ def test_placeholders_that_are_told_apart_by_their_order_keep_it() -> None:
         ("Two dogs run<sup><a href=x>[1]</a></sup>.", "TWO DOGS RUN<sup><a href=x>[1]</a></sup>."),
         ("See <a href=x>(3)</a> for more", "SEE <a href=x>(3)</a> FOR MORE"),
         ("<a href=x>(1)</a> Two dogs.<sup>*</sup>", "<a href=x>(1)</a> TWO DOGS.<sup>*</sup>"),
+        ("हिन्दी<sup>1</sup> है।<sup>2</sup>", "हिन्दी<sup>1</sup> है।<sup>2</sup>"),
+        ("漢字<sup>1</sup>の本。<sup>2</sup>", "漢字<sup>1</sup>の本。<sup>2</sup>"),
+        ("한국어<sup>1</sup>는 언어", "한국어<sup>1</sup>는 언어"),
     ],
 )
 def test_references_to_notes_are_not_read(text: str, expected: str) -> None:
@@ -257,7 +291,7 @@ def test_references_to_notes_are_not_read(text: str, expected: str) -> None:
     [
         ("<b>5</b> dogs drink H<sub>2</sub>O", "5 dogs drink H2O"), ("It costs $<b>50</b>.", "It costs $50."),
         ("A dog (<i>1</i>) runs", "A dog (1) runs"), ("Press <b>(1)</b> or <b>(2)</b>.", "Press (1) or (2)."),
-        ("costs $<sup>5</sup>", "costs $5"),
+        ("costs $<sup>5</sup>", "costs $5"), ("10<sup>3</sup>個", "103個"), ("न<sup>2</sup>त है", "न2त है"),
     ],
 )  # fmt: skip
 def test_other_numbers_are_read(text: str, plain: str) -> None:

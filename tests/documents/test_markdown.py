@@ -121,6 +121,7 @@ def test_marks_that_a_model_makes_up_are_text() -> None:
         ("see [`x`](u), [`a` b `c`][], `d`  e\n\n[`a` b `c`]: u\n", ["see , , e"]),
         ("**a** and *b **c** d* __e__ ~~f~~\n", ["a and b c d e f"]),
         ("2 * 3 * 4, **open, snake_case_name, *[\n", ["2 * 3 * 4, open, snake_case_name, "]),
+        ("कहानी_हिन्दी_सूची\n", ["कहानी_हिन्दी_सूची"]),
         ("``a ` b`` c ` d\n", [" c ` d"]),
         ("A http://x.org/a_(b)/$c$_d, **http://x.org/a_b** or _http://x.org/a_\n",
          ["A http://x.org/a_(b)/$c$_d, http://x.org/a_b or http://x.org/a"]),

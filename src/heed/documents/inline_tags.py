@@ -3,31 +3,33 @@
 A sentence is translated without its tags. A pair of tags then encloses the words that the enclosed words are aligned to
 (`heed.inference.alignment`). A single tag goes before the translation of the word on its right, or after that of the
 word on its left. Where tags would cross, or without an alignment, all tags of the sentence keep their order, in
-proportion to their places in the source. No tag is ever lost.
+proportion to their places in the source. No tag is ever lost. Text without spaces is aligned in proportion to its
+characters (`unspaced_words.py`).
 """
 
 from __future__ import annotations
 
-import re
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate, chain
 from typing import Literal
 
 from heed.documents.codes import is_ordered, placeholder_ranges
+from heed.documents.unspaced_words import Range, links_of_units, units_of_words, without_signs
+from heed.text.language.scripts import is_unspaced
+from heed.text.words import is_in_word, may_be_cut
 
 Links = Sequence[tuple[int, int]]
 """(source word, target word), counted from 0; words are separated by white space."""
-Range = tuple[int, int]
-"""The first character, and the one after the last."""
 
 MAX_ALIGNED = 200
 """Tags of a sentence that are placed by alignment, which takes quadratic time."""
-_STOPS = (".", "!", "?", "。")
+_STOPS = tuple(".!?。！？।॥؟۔։።။")
 """Signs that a model adds at the end of a sentence."""
 _NO_BREAK = frozenset("\xa0\u202f\u2007")
 """No-break spaces, which French writes before `:` and inside of its quotation marks."""
-_NO_SPACE_BEFORE = _NO_BREAK | frozenset(".,;:!?。…)]}" + " \t\n\r\f\v")
-_WORD = re.compile(r"\S+")
+_NO_SPACE_BEFORE = _NO_BREAK | frozenset(".,;:!?…)]}" + "".join(_STOPS) + "、，；：）」』】》،؛" + " \t\n\r\f\v")
 
 
 @dataclass(frozen=True)
@@ -58,10 +60,8 @@ def insert_tags(
     pair = _SentencePair(source, target, links)
     places = pair.aligned(tags) if links and pair.target_words and len(tags) <= MAX_ALIGNED else None
     if places is None or not _are_nested([tag for tag, _ in places]):
-        places, last = [], 0
-        for tag in tags:
-            last = max(last, pair.in_proportion(tag))
-            places.append((tag, last))
+        wanted = pair.spread(tags) if pair.is_cut else [pair.in_proportion(tag) for tag in tags]
+        places = [*zip(tags, accumulate(wanted, max), strict=True)]
     places = _with_ordered_placeholders(places, tags)
     return _written(places, source, target, escape)
 
@@ -71,13 +71,20 @@ Places = list[tuple[InlineTag, int]]
 
 
 class _SentencePair:
-    """A sentence and its translation, both without tags, and the links between their words."""
+    """A sentence and its translation, both without tags, and the links between their words.
+
+    What white space separates is cut into smaller words where a script writes none (`is_cut`).
+    """
 
     def __init__(self, source: str, target: str, links: Links) -> None:
         self.source, self.target = source, target
-        self.source_words = _words(source)
-        self.target_words = _words(target)
-        self.links = [(of, to) for of, to in links if to < len(self.target_words)]
+        of_source, of_target = units_of_words(source), units_of_words(target)
+        self.source_words = [*chain(*of_source)]
+        self.target_words = [*chain(*of_target)]
+        self.is_cut = len(self.source_words) > len(of_source) or len(self.target_words) > len(of_target)
+        self.links = [(of, to) for of, to in links if to < len(of_target)]
+        if self.is_cut:
+            self.links = links_of_units(of_source, of_target, self.links)
 
     def aligned(self, tags: Sequence[InlineTag]) -> Places | None:
         """The tags by alignment; None if the words in a pair are aligned to nothing."""
@@ -128,14 +135,18 @@ class _SentencePair:
                 first = min(first + len(before), last - 1)
             if word_begin < end < word_end and self.target.endswith(after, first, last):
                 last = max(last - len(after), first + 1)
-        if begin < len(self.source) and self.source[begin].isalnum():
+        if begin < len(self.source) and is_in_word(self.source[begin]):
             ends = dict(placeholder_ranges(self.target))
-            while first < last - 1 and not self.target[first].isalnum():
+            while first < last - 1 and not is_in_word(self.target[first]):
                 first = ends.get(first, first + 1)
-        if end > 0 and self.source[end - 1].isalnum():
+        if end > 0 and is_in_word(self.source[end - 1]):
             begins = {after: start for start, after in placeholder_ranges(self.target)}
-            while last > first + 1 and not self.target[last - 1].isalnum():
+            while last > first + 1 and not is_in_word(self.target[last - 1]):
                 last = begins.get(last, last - 1)
+        while first > 0 and not may_be_cut(self.target, first):
+            first -= 1
+        while last < len(self.target) and not may_be_cut(self.target, last):
+            last += 1
         return min(first, last), last
 
     def _among_spaces(self, tag: InlineTag) -> int:
@@ -163,8 +174,11 @@ class _SentencePair:
         if not self.source_words or place <= self.source_words[0][0]:
             return self.target_words[0][0]
         rest, end = source[place:].strip(), self.target_words[-1][1]
-        if not any(map(str.isalnum, rest)):  # the tag stays before the sign at the end of the sentence
-            sign = rest if rest or source.rstrip().endswith(_STOPS) else self.target[end - 1 : end]
+        if not any(map(is_in_word, rest)):  # the tag stays before the sign at the end of the sentence
+            sign = self.target[end - 1 : end]
+            is_same = {rest, sign}.issubset(_STOPS) and rest.isascii() != sign.isascii()  # of two scripts: `.` and `।`
+            if not is_same and (rest or source.rstrip().endswith(_STOPS)):
+                sign = rest
             return end - len(sign) if (sign == rest or sign in _STOPS) and self.target.endswith(sign, 0, end) else end
         assert right is not None
         first, last = self.source_words[right]
@@ -174,10 +188,11 @@ class _SentencePair:
                 return self.in_proportion(tag)
             return self._inside_word(source[first:place], source[place:last], self.target_words[max(at_right)])
         at_left = [to for of, to in self.links if of == right - 1]
-        if at_left and (not at_right or (tag.glued_left and source[place].isspace())):
+        is_between_units = first == place == self.source_words[right - 1][1]
+        if at_left and (not at_right or (tag.glued_left and (source[place].isspace() or is_between_units))):
             begin, end = self.target_words[max(at_left)]
             sign = source[first:last]  # maybe a sign of its own, which the target has at the end of the word before
-            is_sign = not any(map(str.isalnum, sign)) and not source.endswith(sign, 0, self.source_words[right - 1][1])
+            is_sign = not any(map(is_in_word, sign)) and not source.endswith(sign, 0, self.source_words[right - 1][1])
             return end - len(sign) if is_sign and self.target.endswith(sign, begin + 1, end) else end
         return self.target_words[min(at_right)][0] if at_right else self.in_proportion(tag)
 
@@ -185,7 +200,7 @@ class _SentencePair:
         """Position of a tag inside a word: next to the same characters in the target's word, or after that word."""
         first, last = word
         text = self.target[first:last]
-        if text.startswith(before):
+        if text.startswith(before) and may_be_cut(text, len(before)):
             return first + len(before)
         return last - len(after) if text.endswith(after) else last
 
@@ -198,6 +213,58 @@ class _SentencePair:
         if (tag.kind == "close" and tag.place > 0) or number >= len(words):
             return words[max(number, 1) - 1][1]
         return words[number][0]
+
+    def spread(self, tags: Sequence[InlineTag]) -> list[int]:
+        """Positions at the same share of the target's characters as of the source's, between words.
+
+        Pairs with text keep a word if there are enough of them.
+        """
+        words, source = self.target_words, self.source
+        if not words:
+            return [len(self.target)] * len(tags)
+        bare = without_signs(self.target, words)
+        end_of_words = max((place + 1 for place, char in enumerate(source) if is_in_word(char)), default=0)
+        positions: list[int] = []
+        for tag, number in zip(tags, _boundaries(tags, source, words), strict=True):
+            before, after = source[max(tag.place - 1, 0) : tag.place], source[tag.place : tag.place + 1]
+            follows = tag.kind == "close" or (tag.kind == "single" and tag.glued_left and before.strip() != "")
+            if number == len(words) or (number > 0 and follows):
+                is_before_sign = tag.kind == "single" and end_of_words <= tag.place and after != ""
+                is_after_word = tag.kind == "close" and is_in_word(before)
+                positions.append((bare if is_before_sign or is_after_word else words)[number - 1][1])
+            else:
+                positions.append((bare if tag.kind == "open" and is_in_word(after) else words)[number][0])
+        return positions
+
+
+def _boundaries(tags: Sequence[InlineTag], source: str, words: Sequence[Range]) -> list[int]:
+    """The number of words of the target before each tag, in proportion to their characters.
+
+    The numbers do not fall, and that of a closing tag is higher than that of its opening tag if there is text between.
+    """
+    ends = [0, *accumulate(last - first for first, last in words)]
+    num_before = [0, *accumulate(not char.isspace() for char in source)]  # characters of the source
+    scale = ends[-1] / max(num_before[-1], 1)
+    opened: dict[int, int] = {}
+    partners: dict[int, int] = {}  # the closing tag of an opening one, with text between them
+    numbers: list[int] = []
+    for n, tag in enumerate(tags):
+        aim = min(num_before[tag.place] * scale, ends[-1])
+        number = bisect_left(ends, aim)
+        number = max([number - (number > 0 and 2 * aim < ends[number - 1] + ends[number]), *numbers[-1:]])
+        if tag.kind == "open":
+            opened[tag.pair] = n
+        elif tag.kind == "close" and tag.pair in opened:
+            first = opened[tag.pair]
+            if num_before[tag.place] > num_before[tags[first].place]:
+                partners[first] = n
+                number = max(number, numbers[first] + 1)
+        numbers.append(number)
+    most = len(words)
+    for n in range(len(tags) - 1, -1, -1):
+        most = min(most, numbers[partners[n]] - 1 if n in partners else most)
+        most = numbers[n] = max(0, min(most, numbers[n]))
+    return numbers
 
 
 def _side_by_side(places: Places, target: str) -> Places:
@@ -236,10 +303,6 @@ def _with_ordered_placeholders(places: Places, tags: Sequence[InlineTag]) -> Pla
     """The places, with those placeholders that get their values in order (`%s`) in the order of the source."""
     ordered = iter([tag for tag in tags if is_ordered(tag.text)])
     return [(next(ordered) if is_ordered(tag.text) else tag, place) for tag, place in places]
-
-
-def _words(text: str) -> list[Range]:
-    return [match.span() for match in _WORD.finditer(text)]
 
 
 def _spaces_around(text: str, place: int) -> Range:
@@ -286,16 +349,25 @@ def _written(places: Places, source: str, target: str, escape: Callable[[str], s
     for number, (tag, place) in enumerate(places):
         out += escape(target[done:place])
         done = place
-        is_new_word = tag.is_text and target[done - 1 : done].isalnum() and not source[: tag.place][-1:].isalnum()
+        is_new_word = tag.is_text and _needs_space(target[done - 1 : done], source[: tag.place][-1:])
         if (is_new_word or not tag.glued_left) and out and not out[-1].isspace():
             before = "" if places[number - 1][1] == place and number else source[: tag.place][-1:]
             out += before if before in _NO_BREAK else " "
         out += tag.text
-        is_new_word = tag.is_text and target[done : done + 1].isalnum() and not source[tag.place :][:1].isalnum()
+        is_new_word = tag.is_text and _needs_space(target[done : done + 1], source[tag.place :][:1])
         precedes_tag = not tag.glued_right and _single_follows(places, number)
         if precedes_tag or ((is_new_word or not tag.glued_right) and _may_follow_space(target, done)):
             out += tag.space
     return out + escape(target[done:])
+
+
+def _needs_space(target: str, source: str) -> bool:
+    """Whether a character next to a placeholder begins or ends a word, unlike the one in the source.
+
+    Nor does the source show it in a script without spaces, if the target is in another one.
+    """
+    in_other_script = source != "" and is_unspaced(source) and not is_unspaced(target)
+    return is_in_word(target) and (in_other_script or not is_in_word(source))
 
 
 def _single_follows(places: Places, number: int) -> bool:
@@ -311,8 +383,8 @@ def _single_follows(places: Places, number: int) -> bool:
 def _may_follow_space(text: str, place: int) -> bool:
     """Whether what begins here is a word (`.NET` is one), and not a space or a sign that belongs to the word before."""
     sign = text[place : place + 1]
-    is_in_word = not sign.isspace() and text[place + 1 : place + 2].isalnum()
-    return bool(sign) and (sign not in _NO_SPACE_BEFORE or is_in_word)
+    begins_word = not sign.isspace() and is_in_word(text[place + 1 : place + 2])
+    return bool(sign) and (sign not in _NO_SPACE_BEFORE or begins_word)
 
 
 def without_placeholders(text: str) -> tuple[str, list[InlineTag]]:

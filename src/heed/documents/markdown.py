@@ -34,6 +34,7 @@ from heed.documents.messages import BLOCKS, escapes_of
 from heed.documents.spans import Part, PartsBuilder, without_unclosed
 from heed.documents.templates import BRACES, COMMENTS
 from heed.documents.text_translator import TextTranslator
+from heed.text.words import is_in_word
 
 BREAK = "\0"
 """A line break that means no more than a space. Text with U+0000 stays as it is."""
@@ -289,7 +290,7 @@ class _Inline:
         """The end of marks that begin or end something; 0 for others."""
         before, after = self._text[match.start() - 1 : match.start()], self._text[match.end() : match.end() + 1]
         closes = self._num_open[match[0]] > 0 and bool(before.strip())
-        is_inside = match[0][0] == "_" and before.isalnum() and after.isalnum()
+        is_inside = match[0][0] == "_" and is_in_word(before) and is_in_word(after)
         if is_inside or not (before.strip() or after.strip()):
             return 0
         if match[0] in ("==", "~") and not closes and not _MARKED.match(self._text, match.start()):

@@ -15,7 +15,9 @@ from typing import Literal
 
 from heed.documents.inline_tags import InlineTag, Links, insert_tags
 from heed.inference.sentences import whitespace
+from heed.text.language.scripts import is_unseparated
 from heed.text.sentences import Piece
+from heed.text.words import is_in_word
 
 _SPACES = " \t\n\r\f"
 """White space of HTML and XML, which a no-break space is not."""
@@ -26,7 +28,7 @@ _MARK = re.compile(r"(?P<bracket>[(\[])?(?:\d{1,3}(?:[-–,] ?\d{1,3}){0,4}|[*�
 """The text of a reference to a note."""
 _RAISED = re.compile(r"^<(?:sup|a)\b|\bvertAlign\b[^<>]*superscript|\bbaseline=[\"']\d", re.IGNORECASE)
 """Tags of HTML, Word and PowerPoint that raise a text, or link it."""
-_CLOSING = (".", ",", ";", ":", "!", "?", ")", "]", '"', "”", "“", "’", "»")
+_CLOSING = tuple('.,;:!?)]"”“’»।॥،؛؟۔።、。，；：！？）」』】》')
 
 
 def escape(text: str) -> str:
@@ -197,11 +199,16 @@ def _with_marks_joined(
 
 
 def _is_mark(plain: str, begin: int, end: int) -> bool:
-    """Whether a range refers to a note: in brackets, or a number or sign next to a word without a space."""
+    """Whether a range refers to a note: in brackets, or a number or sign next to a word without a space.
+
+    Another word may follow without a space in scripts that write none, and a particle in Korean.
+    """
     match = _MARK.fullmatch(plain, begin, end)
-    follows_word = plain[max(begin - 1, 0) : begin].isalpha() or plain.endswith(_CLOSING, 0, begin)
-    is_symbol = begin == 0 and plain[end : end + 1].isupper()  # of a footnote, in what LibreOffice writes
-    is_after_word = follows_word and not plain[end : end + 1].isalnum()
+    before, after = plain[max(begin - 1, 0) : begin], plain[end : end + 1]
+    follows_letter = before.isalpha() or (is_in_word(before) and not before.isalnum())
+    is_symbol = begin == 0 and after.isupper()  # of a footnote, in what LibreOffice writes
+    is_inside_word = is_in_word(after) and not is_unseparated(after)
+    is_after_word = (follows_letter or plain.endswith(_CLOSING, 0, begin)) and not is_inside_word
     return match is not None and (match["bracket"] is not None or is_after_word or is_symbol)
 
 

@@ -10,7 +10,6 @@ and of times inside a text too, move with their words (`messages.py`).
 from __future__ import annotations
 
 import re
-import unicodedata
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from heed.core.errors import DataError
 from heed.documents.file_format import FileContext, TextFormat
 from heed.documents.messages import translate_messages
 from heed.documents.text_translator import TextTranslator
+from heed.documents.unspaced_words import may_separate
 from heed.text.language.scripts import is_east_asian, is_unspaced
 
 _CODE = r"\{\\[^{}\n]*\}"
@@ -30,12 +30,6 @@ _AFTER_END = " \t\r\"'»”’)]"
 _INVISIBLE = re.compile(rf"{_CODE}|<[^>\n]*>")
 _CLOSING = frozenset("、。，！？；：）」』】》〉…")
 """Signs of Chinese and Japanese behind which a line may end as well as at a space."""
-_NOT_FIRST = frozenset("ぁぃぅぇぉっゃゅょゎァィゥェォッャュョヮヵヶーゝゞヽヾ・ﾞﾟｰｧｨｩｪｫｬｭｮｯะาำๅๆฯະາຳ")
-"""Small and lengthening kana, and vowels behind their consonant, with which no line begins."""
-_NOT_LAST = frozenset("เแโใไເແໂໃໄ")
-"""Vowels before their consonant, with which no line ends."""
-_JOINS = 9
-"""The combining class of signs that join two consonants."""
 
 
 @dataclass(frozen=True)
@@ -141,7 +135,7 @@ def _wrapped(text: str, num_lines: int) -> list[str]:
     for place, (before, after) in enumerate(pairwise(visible), start=1):
         if after == " " or (before in _CLOSING and after not in _CLOSING and _has_no_space(after)):
             after_signs.append(place)
-        elif _may_break(before, after):
+        elif is_unspaced(before) and is_unspaced(after) and may_separate(before, after):
             in_words.append(place)
     lines: list[str] = []
     begin = 0
@@ -159,15 +153,3 @@ def _wrapped(text: str, num_lines: int) -> list[str]:
         lines.append(text[begin:cut])
         begin = cut + (text[cut] == " ")
     return [*lines, text[begin:]]
-
-
-def _may_break(before: str, after: str) -> bool:
-    """Whether a line may end between two characters of words that have no space between them."""
-    return (
-        is_unspaced(before)
-        and is_unspaced(after)
-        and before not in _NOT_LAST
-        and after not in _NOT_FIRST
-        and unicodedata.combining(before) != _JOINS
-        and not unicodedata.category(after).startswith("M")
-    )

@@ -98,11 +98,19 @@ def is_mark(char: str) -> bool:
 
 def is_single_word(text: str) -> bool:
     """Whether a text is a word of letters and digits in any script, with their marks and joiners."""
-    return text.isalnum() or (text[:1].isalnum() and all(map(_is_in_word, text)))
+    return text.isalnum() or (text[:1].isalnum() and all(map(is_in_word, text)))
 
 
-def _is_in_word(char: str) -> bool:
-    return char.isalnum() or char in JOINERS or unicodedata.category(char)[0] == "M"
+def is_in_word(char: str) -> bool:
+    """Whether a character is a part of a word: a letter, a digit, a mark or a joiner. No character ("") is none."""
+    return char.isalnum() or (char != "" and (char in JOINERS or unicodedata.category(char)[0] == "M"))
+
+
+def may_be_cut(text: str, place: int) -> bool:
+    """Whether no character that a reader sees goes on here: with a mark or joiner, or behind a zero-width joiner."""
+    before, after = text[max(place - 1, 0) : place], text[place : place + 1]
+    is_joined = before == "\u200d" and after != "" and unicodedata.category(after)[0] in "LS"
+    return not is_joined and (after.isalnum() or not is_in_word(after))
 
 
 def split_words(line: str, cut_at_marks: bool = False) -> list[Word]:
