@@ -260,7 +260,10 @@ def _short(scan: LineScan) -> Iterator[Finding]:
 
 
 def _sizes(prefix: str, scan: LineScan) -> dict[str, float]:
-    return {f"{prefix}_words": scan.mean_words, f"{prefix}_characters": scan.mean_characters}
+    return {
+        f"{prefix}_words": scan.mean_words, f"{prefix}_characters": scan.mean_characters,
+        f"{prefix}_unspaced": scan.unspaced_share,
+    }  # fmt: skip
 
 
 def _summary(*scans: LineScan) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from heed.text.doctor.findings import Check, Finding, Tallies, Tally, Thresholds, merge_tallies
-from heed.text.language.scripts import main_script, mixed_word
+from heed.text.language.scripts import UNSPACED_BLOCKS, main_script, mixed_word
 from heed.text.readers.lines import UTF_16_BE, UTF_16_LE, utf_16_of
 
 # What the bytes 0x80 to 0xBF of UTF-8 become when they are read as Windows-1252 or Latin-1.
@@ -185,6 +185,12 @@ class LineScan:
     def mean_characters(self) -> float:
         """Characters per line."""
         return self.num_characters / max(self.num_lines, 1)
+
+    @property
+    def unspaced_share(self) -> float:
+        """Share of the lines with letters that are in a script without spaces between words."""
+        total = sum(tally.count for tally in self.scripts.values())
+        return sum(tally.count for name, tally in self.scripts.items() if name in UNSPACED_BLOCKS) / max(total, 1)
 
     @property
     def is_csv_quoted(self) -> bool:
