@@ -36,6 +36,8 @@ _STOP = re.compile(
 )
 ENDS_WITHOUT_SPACE = re.compile(f"[{_WIDE_STOPS}][{_CLOSERS}]*+\\Z")
 """A sentence that the next one may follow without a space."""
+END_MARKS = tuple(_STOPS + _WIDE_STOPS)
+"""The marks that end sentences."""
 _QUOTED = re.compile("「[^「」]*」|『[^『』]*』|（[^（）]*）|《[^《》]*》")
 _LETTERS_WITH_STOPS = re.compile(r"(?:[^\W\d_]\.)*[^\W\d_]\Z")
 _LETTER_AND_STOP = re.compile(r"[^\W\d_]\.\Z")
