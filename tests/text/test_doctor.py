@@ -178,6 +178,18 @@ def test_intact_text_in_any_language_is_not_reported_as_damaged(text: str) -> No
     assert found == set()
 
 
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("ОНА ЧИТАЕТ КНИГУ", True), ("ISBN 4140019735", True), ("THE 日本 HOUSE OF", True), ("ΤΟ ΣΠΙΤΙ ΜΟΥ", True),
+        ("美川 圭『白河法皇―中世をひらいた帝王』 ISBN 4140019735", False), ("यह BBC की खबर है", False),
+        ("ข่าวของ BBC วันนี้", False), ("ᏣᎳᎩ ᎦᏬᏂᎯᏍᏗ ᎠᏓᏅᏙ", False), ("ᲡᲐᲥᲐᲠᲗᲕᲔᲚᲝ ᲐᲠᲘᲡ", False),
+    ],
+)  # fmt: skip
+def test_lines_of_scripts_without_case_are_not_in_upper_case(text: str, found: bool) -> None:
+    assert ("upper-case" in checks(diagnose_text([text] * 400))) == found
+
+
 def test_duplicates_and_sources_with_several_targets_are_distinguished() -> None:
     pairs = healthy()
     extra = [

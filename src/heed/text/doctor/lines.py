@@ -56,6 +56,8 @@ OTHER_CHECKS = (
           "Train on plain text if you can: scores on tokenised text cannot be compared with others.", warn=1.0),
 )
 # fmt: on
+_NEVER_SMALL = re.compile("[\u13a0-\u13f5\u1c90-\u1cbf]")
+"""Cherokee, whose small letters are hardly used, and Georgian capitals, which are only used for whole lines."""
 _CSV_QUOTED = re.compile(r'"(?:[^"]|"")*"')
 _SUSPECT = re.compile("[\0-\x08\n-\x1f\x7f&<]")
 _ASCII_LETTER = re.compile("[A-Za-z]")
@@ -135,7 +137,7 @@ class LineScan:
             self.scripts["Latin"].add(number, line)
         if '"' in line:
             self._look_at_quotes(number, line)
-        if line.isupper() and len(line) > 10:
+        if line.isupper() and len(line) > 10 and _is_in_capitals(line):
             self.tallies["upper-case"].add(number, line)
         if stop := _STOP.search(line):
             self.num_with_stop += 1
@@ -240,3 +242,9 @@ class LineScan:
         what = f"are not in the main script of this side, {main} ({counts})"
         check = Check("other-script", what, "Remove them unless you expect such input.")
         yield from check.findings(tally, self.num_lines, f"{self.side} lines")
+
+
+def _is_in_capitals(line: str) -> bool:
+    """Whether most letters of a line without small ones are capitals: the others may be of a script without case."""
+    capitals = sum(char.isupper() and not _NEVER_SMALL.match(char) for char in line)
+    return 2 * capitals > sum(map(str.isalpha, line))
