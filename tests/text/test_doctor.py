@@ -154,6 +154,9 @@ def test_a_problem_is_counted_graded_and_shown(
         "ï»¿Hallo",
         "koÅ›ciÃ³Å‚",
         "FrÃ¼hstÃ¼ck",
+        "Ã…ngstrÃ¶m",
+        "le CÃ”TÃ‰",
+        "LÃ\u00a0, oÃ¹",
     ],
 )
 def test_text_read_in_the_wrong_encoding_is_recognised(text: str) -> None:
@@ -169,6 +172,8 @@ def test_text_read_in_the_wrong_encoding_is_recognised(text: str) -> None:
         "Привет, Їжак, Ελλάδα, 日本語「はい」, ελληνικά",
         "Sveřepý Ďábel, Łódź, ĂÂÎȘȚ, 5\u00a0km, © 2020, § 3, ½",
         "Đặng Văn Ã, Trần",
+        "Hoje: AMANHÃ DE MANHÃ…",
+        "một “CÂU ĐÃ” và «ĐÃ»",
         "😀 👩‍👩‍👧 μm, ‘quoted’ “text”",
         "AT&T; R&D <3 a < b > c &c.",
     ],

@@ -15,8 +15,10 @@ from heed.text.readers.lines import UTF_16_BE, UTF_16_LE, utf_16_of
 
 # What the bytes 0x80 to 0xBF of UTF-8 become when they are read as Windows-1252 or Latin-1.
 _TAIL = "[\u0080-\u00bf€‚ƒ„…†‡ˆ‰Š‹ŒŽ‘’“”•–—˜™š›œžŸ]"
+# A capital word may also end in "Ã", before a sign that is such a byte, too: MANHÃ…
+_CAPITAL_AT_END = "(?<=[A-ZÀ-ÂÄ-ÖØ-ÞĀ-ſƠƯẠ-ỹ]Ã)[…”»](?!\\w)"
 _DAMAGE = re.compile(
-    rf"\ufffd|[\u0080-\u0084\u0086-\u009f]|Ã{_TAIL}|Â[\u0080-\u00bf]|â€{_TAIL}|ð[Ÿ\u009f]{_TAIL}|ï»¿"
+    rf"\ufffd|[\u0080-\u0084\u0086-\u009f]|Ã(?!{_CAPITAL_AT_END}){_TAIL}|Â[\u0080-\u00bf]|â€{_TAIL}|ð[Ÿ\u009f]{_TAIL}|ï»¿"
     rf"|(?<=[a-z])[ÄÅÐÑ]{_TAIL}|(?:[Ä-ß]{_TAIL}){{3}}|(?:[à-ï]{_TAIL}{{2}}){{2}}"
 )
 _TAGS = "a|b|i|u|em|br|hr|p|div|span|font|strong|table|td|tr|li|ul|ol|h[1-6]|img|ref|sup|sub|script|style"
