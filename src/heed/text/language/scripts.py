@@ -23,6 +23,7 @@ UNSPACED_BLOCKS: dict[str, tuple[tuple[int, int], ...]] = {
 }  # fmt: skip
 """Scripts that write no space between words, and their blocks of Unicode, first and last code point."""
 _HANGUL = (0xAC00, 0xD7AF)
+_JOINERS = "\u200c\u200d"
 
 _LANGUAGES = {
     "Arabic": "ar fa ps ur",
@@ -86,6 +87,11 @@ def is_unseparated(char: str) -> bool:
 def is_east_asian(char: str) -> bool:
     """Whether a character is Han, kana or their punctuation, between whose sentences no space is written."""
     return _EAST_ASIAN_TEXT.match(char) is not None
+
+
+def is_joined(before: str, after: str) -> bool:
+    """Whether a character is shown as one with the character before it: a mark, a joiner, or what a joiner joins."""
+    return unicodedata.category(after).startswith("M") or after in _JOINERS or before == "\u200d"
 
 
 @cache
