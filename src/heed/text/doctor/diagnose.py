@@ -63,7 +63,7 @@ def diagnose_text(
     normaliser: Normaliser | None = None,
 ) -> Diagnosis:  # fmt: skip
     """Examine monolingual text, one segment per line, as `diagnose`."""
-    examination = TextExamination(valid, test, normaliser)
+    examination = TextExamination(valid, test, normaliser=normaliser)
     cut: list[Finding] = []
     return examination.diagnosis(_counted(examination, train, cut), cut)
 

@@ -194,7 +194,7 @@ class TextExamination(Examination[str, TextCounts]):
     held_out: Sequence[HeldOutText]
 
     def __init__(
-        self, valid: Iterable[str] | None = None, test: Iterable[str] | None = None,
+        self, valid: Iterable[str] | None = None, test: Iterable[str] | None = None, *,
         normaliser: Normaliser | None = None,
     ) -> None:  # fmt: skip
         self.problems = []
