@@ -23,7 +23,6 @@ UNSPACED_BLOCKS: dict[str, tuple[tuple[int, int], ...]] = {
 }  # fmt: skip
 """Scripts that write no space between words, and their blocks of Unicode, first and last code point."""
 _HANGUL = (0xAC00, 0xD7AF)
-_JOINERS = "\u200c\u200d"
 
 _LANGUAGES = {
     "Arabic": "ar fa ps ur",
@@ -51,6 +50,8 @@ _LANGUAGES = {
 }
 SCRIPT_OF_LANGUAGE = {code: script for script, codes in _LANGUAGES.items() for code in codes.split()}
 """The script of each language that is written in one script other than Latin."""
+
+_JOINERS = "\u200c\u200d"
 
 # The first word of a character's Unicode name is its script, with these exceptions.
 _NAMES = {
