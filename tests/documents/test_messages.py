@@ -321,6 +321,14 @@ def test_a_line_of_subtitles_that_ends_a_sentence_still_does() -> None:
     ]
 
 
+@pytest.mark.parametrize("mark", [*".!?…。！？।॥؟۔։။።", "!»", "।”"])
+def test_the_end_marks_of_all_scripts_end_sentences_of_subtitles(mark: str) -> None:
+    times = "1\n00:00:01,000 --> 00:00:02,000\n"
+    longer = {f"one two{mark}": "one two three four five", f"three four{mark}": "six"}
+    done = translated("a.srt", f"{times}one two{mark}\nthree four{mark}\n", lambda text: longer[text]).decode()
+    assert done == f"{times}one two three four five\nsix\n"
+
+
 @pytest.mark.parametrize(
     ("output", "lines"),
     [

@@ -196,3 +196,7 @@ def test_worst_lines_are_shown_with_their_links() -> None:
 
 def test_columns_are_as_wide_as_their_widest_cell() -> None:
     assert columns([["a", "number"], ["long name", "7"]], right=[1]) == "a          number\nlong name       7"
+    assert (
+        columns([["", "数"], ["モデル一号", "7"], ["मॉडल", "10"]], right=[1])
+        == "            数\nモデル一号   7\nमॉडल         10"
+    )

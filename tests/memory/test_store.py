@@ -10,11 +10,13 @@ from pathlib import Path
 from threading import Barrier, Timer
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from heed.core.errors import DataError, MissingInputError, StorageError, UsageError
 from heed.memory import store
 from heed.memory.shared import SharedMemory
-from heed.memory.store import TranslationMemory, memory_of, pair_of, similarity
+from heed.memory.store import TranslationMemory, memory_of, pair_of, similarity, word_differences
 
 EN_DE = ("en", "de")
 
@@ -338,3 +340,25 @@ def test_a_memory_that_stays_locked_is_an_error_after_a_while(tmp_path: Path, mo
     with first._transaction(), pytest.raises(StorageError, match="locked"):
         second.add([("a", "b", "")])
     assert second.add([("a", "b", "")]) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "source", "pieces"),
+    [
+        ("the cow  sees", "the dog  sees", [("the ", "both"), ("dog", "memory"), ("cow", "text"), ("  sees", "both")]),
+        ("वह हिन्दू है।", "वह हिन्दी है।", [("वह ", "both"), ("हिन्दी", "memory"), ("हिन्दू", "text"), (" है।", "both")]),
+        (" آب می\u200cخورد ", " آب می\u200cخرد ",
+         [(" آب ", "both"), ("می\u200cخرد", "memory"), ("می\u200cخورد", "text"), (" ", "both")]),
+        ("ที่นี่", "ที่นี้", [("ที่", "both"), ("นี้", "memory"), ("นี่", "text")]),
+        ("👩\u200d👧", "👩\u200d👦", [("👩\u200d👦", "memory"), ("👩\u200d👧", "text")]),
+    ],
+)  # fmt: skip
+def test_differences_are_of_whole_words(text: str, source: str, pieces: list[tuple[str, str]]) -> None:
+    assert word_differences(text, source) == pieces
+
+
+@given(texts=st.tuples(*[st.text("ab हिी\u0301ท\u0e35\u200d👩 \n.,'@", max_size=12)] * 2))
+def test_the_pieces_of_differences_are_the_texts(texts: tuple[str, str]) -> None:
+    found = word_differences(*texts)
+    for text, left_out in zip(texts, ("memory", "text"), strict=True):
+        assert "".join(piece for piece, where in found if where != left_out) == text

@@ -20,6 +20,7 @@ from heed.tasks.language_model.defaults import choose_language_model
 from heed.tasks.language_model.task import LanguageModelTask
 from heed.tasks.translation.defaults import SIZES, WORD_CLASSES, choose_translation, size_for
 from heed.tasks.translation.task import TranslationTask
+from heed.text.doctor.diagnose import diagnose
 
 CPU = Machine("cpu", 2, 8 << 30, "bfloat16", 2.5)
 GPU = Machine("cuda", 16, 80 << 30, "bfloat16", 9.0)
@@ -399,6 +400,10 @@ NEWS = CorpusStats(
 )
 
 
+SHORT_JAPANESE = diagnose([("今日はいい天気です。", "It is fine today."), ("はい。", "Yes.")] * 200).statistics
+"""Of lines that count as one word."""
+
+
 def kind_of(stats: CorpusStats, machine: Machine = CPU, **given: Any) -> str:
     keys = {name.replace("__", "."): value for name, value in given.items()}
     return str({**choose_translation(stats, machine, keys).values, **keys}["model.kind"])
@@ -408,6 +413,20 @@ def test_few_pairs_of_long_sentences_are_translated_by_phrases_on_a_cpu() -> Non
     assert kind_of(NEWS) == "phrase_based"
     assert kind_of(NEWS, training__max_minutes=90.0) == "phrase_based"
     assert recipe(choose_translation(NEWS, CPU, {})).model.kind == "phrase_based"
+
+
+def test_short_lines_of_words_get_phrases_and_so_do_segmented_ones() -> None:
+    for line in ("Speichern", "今日 は いい 天気 です 。", "วันนี้ อากาศ ดี มาก", "Abc かな Wörter", "12"):
+        pairs = [(line, "Words that are here."), (f"{line} 2", "Others.")] * 200
+        assert kind_of(CorpusStats(400, 30.0, measured=diagnose(pairs).statistics)) == "phrase_based"
+
+
+@pytest.mark.parametrize(
+    "line", ["保存", "วันนี้อากาศดีมาก", "ဒီနေ့ ရာသီဥတု သာယာပါတယ်။", "ថ្ងៃនេះអាកាសធាតុល្អ", "今日はいい天気です。 NHK"]
+)
+def test_scripts_without_spaces_get_a_transformer(line: str) -> None:
+    for pair in ((line, "It is fine today."), ("It is fine today.", line)):
+        assert kind_of(CorpusStats(400, 30.0, measured=diagnose([pair] * 400).statistics)) == "transformer"
 
 
 def test_their_scorer_shares_the_time_limit_and_is_chosen_only_with_them() -> None:
@@ -439,8 +458,9 @@ def test_their_scorer_shares_the_time_limit_and_is_chosen_only_with_them() -> No
         (replace(NEWS, characters_per_row=70.0), CPU, {}),
         (replace(NEWS, num_rows=2_000_000), CPU, {}),
         (replace(NEWS, measured={**NEWS.measured, "tgt_words": 1.2}), CPU, {}),
+        (CorpusStats(400, 30.0, measured=SHORT_JAPANESE), CPU, {}),
     ],
-    ids=["GPU", "processes", "model", "training", "tag", "part", "given", "captions", "many", "no spaces"],
+    ids=["GPU", "processes", "model", "training", "tag", "part", "given", "captions", "many", "no spaces", "short"],
 )
 def test_all_else_gets_a_transformer(stats: CorpusStats, machine: Machine, given: dict[str, Any]) -> None:
     assert kind_of(stats, machine, **given) == "transformer"

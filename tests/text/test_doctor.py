@@ -6,6 +6,7 @@ import gzip
 import json
 import random
 import sys
+import unicodedata
 from collections.abc import Callable, Sequence
 from functools import cache
 from itertools import pairwise
@@ -25,9 +26,12 @@ from heed.text.doctor.files import diagnose_files, diagnose_text_files, with_par
 from heed.text.doctor.findings import Diagnosis, Finding
 from heed.text.doctor.lines import EvenSample
 from heed.text.doctor.pairs import LengthCorrelation
+from heed.text.doctor.tags import diagnose_conll
 from heed.text.language.scripts import language_by_script
+from heed.text.normalise import Normaliser
 from heed.text.pair_filter import PairFilterConfig
 from heed.text.readers import CorpusFiles, read_pairs
+from heed.text.readers.conll import TaggedSentence
 from heed.text.vocabulary import UNK_ID
 
 Pair = tuple[str, str]
@@ -150,6 +154,9 @@ def test_a_problem_is_counted_graded_and_shown(
         "ï»¿Hallo",
         "koÅ›ciÃ³Å‚",
         "FrÃ¼hstÃ¼ck",
+        "Ã…ngstrÃ¶m",
+        "le CÃ”TÃ‰",
+        "LÃ\u00a0, oÃ¹",
     ],
 )
 def test_text_read_in_the_wrong_encoding_is_recognised(text: str) -> None:
@@ -165,6 +172,8 @@ def test_text_read_in_the_wrong_encoding_is_recognised(text: str) -> None:
         "Привет, Їжак, Ελλάδα, 日本語「はい」, ελληνικά",
         "Sveřepý Ďábel, Łódź, ĂÂÎȘȚ, 5\u00a0km, © 2020, § 3, ½",
         "Đặng Văn Ã, Trần",
+        "Hoje: AMANHÃ DE MANHÃ…",
+        "một “CÂU ĐÃ” và «ĐÃ»",
         "😀 👩‍👩‍👧 μm, ‘quoted’ “text”",
         "AT&T; R&D <3 a < b > c &c.",
     ],
@@ -172,6 +181,18 @@ def test_text_read_in_the_wrong_encoding_is_recognised(text: str) -> None:
 def test_intact_text_in_any_language_is_not_reported_as_damaged(text: str) -> None:
     found = checks(diagnose_text([text] * 400)) - {"duplicate"}
     assert found == set()
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("ОНА ЧИТАЕТ КНИГУ", True), ("ISBN 4140019735", True), ("THE 日本 HOUSE OF", True), ("ΤΟ ΣΠΙΤΙ ΜΟΥ", True),
+        ("美川 圭『白河法皇―中世をひらいた帝王』 ISBN 4140019735", False), ("यह BBC की खबर है", False),
+        ("ข่าวของ BBC วันนี้", False), ("ᏣᎳᎩ ᎦᏬᏂᎯᏍᏗ ᎠᏓᏅᏙ", False), ("ᲡᲐᲥᲐᲠᲗᲕᲔᲚᲝ ᲐᲠᲘᲡ", False),
+    ],
+)  # fmt: skip
+def test_lines_of_scripts_without_case_are_not_in_upper_case(text: str, found: bool) -> None:
+    assert ("upper-case" in checks(diagnose_text([text] * 400))) == found
 
 
 def test_duplicates_and_sources_with_several_targets_are_distinguished() -> None:
@@ -341,6 +362,53 @@ def test_a_validation_source_with_another_target_in_training_is_a_warning() -> N
     )
     assert finding.severity == "warn"
     assert finding.message == "50 of 100 validation sources (50.0 %) are in the training data."
+
+
+def decomposed(lines: Sequence[str]) -> list[str]:
+    return [unicodedata.normalize("NFD", line) for line in lines]
+
+
+def vietnamese(num: int = 400) -> list[Pair]:
+    """Distinct pairs with Vietnamese targets, in NFC."""
+    return [(src, f"Tiếng Việt: {tgt}") for src, tgt in healthy(num)]
+
+
+def test_lines_are_compared_as_training_compares_them() -> None:
+    train = vietnamese()
+    others = [(src, unicodedata.normalize("NFD", tgt)) for src, tgt in train]
+    leaked = [finding for finding in diagnose(train, others[:50], others[50:60]).stops if finding.check == "leaked"]
+    assert [finding.message.split(" are ")[0] for finding in leaked] == [
+        "50 of 50 validation pairs (100.0 %)", "10 of 10 test pairs (100.0 %)"
+    ]  # fmt: skip
+    repeated = diagnose([*train, *others])
+    assert only(repeated, "duplicate").count == repeated.dropped["duplicate"] == 400
+    assert "several-targets" not in checks(repeated)
+    as_they_are = diagnose([*train, *others], normaliser=Normaliser(form="none"))
+    assert only(as_they_are, "several-targets").count == 400 and not as_they_are.dropped
+    capitals = [(src.upper(), tgt) for src, tgt in train]
+    assert only(diagnose([*train, *capitals], normaliser=Normaliser(lowercase=True)), "duplicate").count == 400
+
+
+def test_texts_are_compared_as_training_compares_them(tmp_path: Path) -> None:
+    train = [tgt for _, tgt in vietnamese()]
+    others = decomposed(train)
+    assert only(diagnose_text(train, others[:50]), "leaked").count == 50
+    assert only(diagnose_text([*train, *others]), "duplicate").count == 400
+    files = [write(tmp_path / name, lines) for name, lines in (("nfc", train), ("nfd", others))]
+    assert only(diagnose_text_files(*files), "leaked").count == 400
+    as_they_are = Normaliser(form="none")
+    assert "leaked" not in checks(diagnose_text_files(*files, normaliser=as_they_are))
+
+
+def test_tagged_sentences_are_compared_as_training_compares_them() -> None:
+    composed = [tuple(tgt.split()) for _, tgt in vietnamese()]
+    train, others = (
+        [TaggedSentence(tokens, ("O",) * len(tokens)) for tokens in sentences]
+        for sentences in (composed, [tuple(decomposed(tokens)) for tokens in composed])
+    )
+    found = diagnose_conll([*train[:300], *others[200:]], others[:50])
+    assert only(found, "duplicate").count == 100
+    assert only(found, "leaked").count == 50
 
 
 def test_validation_targets_that_were_translated_back_for_training_are_a_warning() -> None:

@@ -156,6 +156,10 @@ def test_the_doctor_compares_texts(tmp_path: Path) -> None:
     assert "warn empty" in findings(tmp_path, [*labels, *["pos"] * 20], [*texts, *[" "] * 20])
     assert "note duplicate" in findings(tmp_path, [*labels, "pos"], [*texts, texts[0]])
     assert "warn contradictory" in findings(tmp_path, [*labels, *["pos"] * 20], [*texts, *texts[1:40:2]])
+    in_nfc, decomposed = f"{texts[0]} hé", f"{texts[0]} he\u0301"
+    assert "note duplicate" in findings(tmp_path, [*labels, "pos", "pos"], [*texts, in_nfc, decomposed])
+    test = table(tmp_path / "test.tsv", [["text", "label"], [decomposed, "pos"]])
+    assert "stop test-leak" in findings(tmp_path, [*labels, "pos"], [*texts, in_nfc], test=test)
     named = [f"{text} {label}" for text, label in zip(texts, labels, strict=True)]
     assert "warn leaking-label" in findings(tmp_path, labels, named)
     valid = table(tmp_path / "v.tsv", [["text", "label"], *([text, "new"] for text in texts[:4])])

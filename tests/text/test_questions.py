@@ -163,6 +163,13 @@ def test_the_doctor_finds_what_is_wrong_with_answers(tmp_path: Path) -> None:
     )
 
 
+def test_the_doctor_compares_questions_as_training_does(tmp_path: Path) -> None:
+    table = jsonl(tmp_path / "q.jsonl", row(question="Où\u0301?"), row(question="Ou\u0300\u0301?"))
+    test = jsonl(tmp_path / "t.jsonl", row(question="Ou\u0300\u0301?"))
+    diagnosis = diagnose_questions(QuestionTable(table), None, QuestionTable(test))
+    assert {"duplicate", "test-leak"} <= {finding.check for finding in diagnosis.findings}
+
+
 def test_the_doctor_stops_if_most_answers_are_elsewhere(tmp_path: Path) -> None:
     rows = [row(question=f"Where is Bob {n}?", answer="Paris" if n % 3 else "Oslo") for n in range(90)]
     diagnosis = diagnose_questions(QuestionTable(jsonl(tmp_path / "q.jsonl", *rows)))

@@ -140,6 +140,18 @@ def test_a_long_sentence_is_cut_at_a_space_where_there_is_one() -> None:
     assert [piece.text for piece in pieces if not piece.is_sentence] == [" ", " ", "  ", " "]
 
 
+@pytest.mark.parametrize(
+    ("text", "size", "parts"),
+    [
+        ("ที่นี่", 4, ["ที่", "นี่"]), ("ကျွန်ုပ်", 4, ["ကျွ", "န်ု", "ပ်"]), ("aaaae\u0301e", 5, ["aaaa", "e\u0301e"]),
+        ("aa👩\u200d👧b", 4, ["aa", "👩\u200d👧b"]), ("e" + "\u0301" * 4, 2, ["e\u0301", "\u0301\u0301", "\u0301"]),
+        ("e\u0301", 1, ["e", "\u0301"]),
+    ],
+)  # fmt: skip
+def test_a_long_run_is_cut_before_a_letter_and_not_before_its_marks(text: str, size: int, parts: list[str]) -> None:
+    assert [piece.text for piece in split_long(text, size)] == parts
+
+
 @pytest.mark.timeout(60)  # quadratic time would take far longer
 @pytest.mark.parametrize("unit", [".", "a. ", "! ", "「", "。", '."', "。」", "Dr. ", "\n", "... "])
 def test_repeated_signs_cost_linear_time(unit: str) -> None:

@@ -131,6 +131,10 @@ def test_columns_are_selected_by_number_heading_language_or_side(
         ("English text\tGerman text", "--src-column 'English text' --tgt-column 'German text'"),
         ("English,Kanuri", "--src-column 'English' --tgt-column 'Kanuri'"),
         ("source_text,target_text", "--src-column 'source_text' --tgt-column 'target_text'"),
+        ("English,हिंदी पाठ", "--src-column 'English' --tgt-column 'हिंदी पाठ'"),
+        ("English text,हिन्दी पाठ", "--src-column 'English text' --tgt-column 'हिन्दी पाठ'"),
+        ("English,தமிழ் மொழி", "--src-column 'English' --tgt-column 'தமிழ் மொழி'"),
+        ("English,မြန်မာဘာသာ", "--src-column 'English' --tgt-column 'မြန်မာဘာသာ'"),
     ],
 )
 def test_a_first_row_that_looks_like_other_headings_is_refused(first: str, advice: str) -> None:
@@ -141,6 +145,13 @@ def test_a_first_row_that_looks_like_other_headings_is_refused(first: str, advic
     assert f"select the columns by them: {advice}. If they are a sentence pair, select the columns by number" in refusal
     by_heading = dict(zip(("src_column", "tgt_column"), advice.split("'")[1::2], strict=True))
     assert set(pairs_of(f"{first}\nA dog{delimiter}Ein Hund\n", **by_heading)[0]) == {"A dog", "Ein Hund"}
+
+
+def test_names_of_languages_in_any_script_are_headings() -> None:
+    assert "looks like a row of headings" in message("English,فارسی\u200cها\nA dog,سگ\n", kind=UsageError)
+    for name in ("हिन्दी", "हिंदी"):
+        assert pairs_of(f"English,{name}\nA dog,कुत्ता\n") == [("A dog", "कुत्ता")]
+    assert pairs_of("English,हिंदी में।\nA dog,कुत्ता\n")[0] == ("English", "हिंदी में।"), "a sentence"
 
 
 @pytest.mark.parametrize("name", ["x.csv", "x.tsv"])

@@ -21,6 +21,7 @@ from heed.documents.messages import translate_messages
 from heed.documents.text_translator import TextTranslator
 from heed.documents.unspaced_words import may_separate
 from heed.text.language.scripts import is_east_asian, is_unspaced
+from heed.text.sentences import END_MARKS
 
 _CODE = r"\{\\[^{}\n]*\}"
 _CODES = re.compile(rf"(?:[^\S\r]*{_CODE})*")
@@ -106,7 +107,7 @@ def _has_no_space(char: str) -> bool:
 
 
 def _ends_sentence(line: str) -> bool:
-    return _TAG.sub("", line).rstrip(_AFTER_END).endswith((".", "!", "?", "…", "。", "！", "？"))
+    return _TAG.sub("", line).rstrip(_AFTER_END).endswith(END_MARKS)
 
 
 def _cues(lines: Sequence[str], may_have_gaps: bool) -> list[slice]:

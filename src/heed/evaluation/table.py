@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from rich.cells import cell_len
+
 from heed.evaluation.evaluation import Evaluation, all_leaked, differ_in_unknown
 from heed.metrics.significance import BOOTSTRAP_DRAWS, FEWEST_ROWS, RANDOMISATION_DRAWS, Comparison
 from heed.metrics.translation import has_blanks
@@ -146,15 +148,21 @@ def probability(p: float | None) -> str:
 def columns(rows: Sequence[Sequence[str]], right: Iterable[int] = ()) -> str:
     """Rows of cells in aligned columns; the first row is the header, the columns `right` are aligned to the right."""
     aligned_right = set(right)
-    widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
+    widths = [max(cell_len(row[place]) for row in rows) for place in range(len(rows[0]))]
     lines = []
     for row in rows:
         cells = [
-            cell.rjust(width) if place in aligned_right else cell.ljust(width)
+            _padded(cell, width, place in aligned_right)
             for place, (cell, width) in enumerate(zip(row, widths, strict=True))
         ]
         lines.append("  ".join(cells).rstrip())
     return "\n".join(lines)
+
+
+def _padded(cell: str, width: int, right: bool) -> str:
+    """A cell with blanks up to a width on a terminal, where some characters take two columns, and marks none."""
+    blanks = " " * (width - cell_len(cell))
+    return blanks + cell if right else cell + blanks
 
 
 def _scores(evaluations: Sequence[Evaluation], table: Sequence[Column]) -> str:

@@ -24,6 +24,8 @@ from typing import Any, Literal, get_args
 from heed.core.errors import DataError, MissingInputError, StorageError, UsageError
 from heed.core.progress import message
 from heed.text.language.codes import same_script
+from heed.text.language.scripts import is_joined
+from heed.text.words import split_words
 
 State = Literal["new", "approved", "rejected"]
 Change = Literal["both", "memory", "text"]
@@ -40,7 +42,6 @@ WITH RECURSIVE pair (src, tgt) AS (
 SELECT src, tgt FROM pair
 """
 """The pairs of languages in order. DISTINCT would read all units; this looks for the next pair in their index."""
-_WORDS = re.compile(r"\w+|\s+|[^\w\s]")
 FORMAT = 1
 """Version of the file's tables, SQLite's `user_version`."""
 APPLICATION = 0x68656564
@@ -397,7 +398,7 @@ def similarity(a: str, b: str, at_least: float = 0.0) -> float:
 
 def word_differences(text: str, source: str) -> list[tuple[str, Change]]:
     """A text and a source of the memory as one sequence of pieces, word by word, and where each piece is."""
-    ours, theirs = (_WORDS.findall(side) for side in (text, source))
+    ours, theirs = map(_words_and_blanks, (text, source))
     pieces: list[tuple[str, Change]] = []
     for kind, a, b, c, d in SequenceMatcher(None, ours, theirs, autojunk=False).get_opcodes():
         if kind == "equal":
@@ -406,6 +407,21 @@ def word_differences(text: str, source: str) -> list[tuple[str, Change]]:
         pieces += [("".join(theirs[c:d]), "memory")] if c < d else []
         pieces += [("".join(ours[a:b]), "text")] if a < b else []
     return pieces
+
+
+def _words_and_blanks(text: str) -> list[str]:
+    """The words of a text and the white space between them. No piece begins with a mark of the one before it."""
+    pieces: list[str] = []
+    end = 0
+    for word in split_words(text):
+        if end < word.start:
+            pieces.append(text[end : word.start])
+        if pieces and end == word.start and is_joined(pieces[-1][-1], word.text[0]):
+            pieces[-1] += word.text
+        else:
+            pieces.append(word.text)
+        end = word.end
+    return pieces + [text[end:]] * (end < len(text))
 
 
 def _statements(script: str) -> Iterator[str]:

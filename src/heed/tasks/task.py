@@ -93,7 +93,9 @@ def examine_text(data: Any, quiet: bool) -> Examination:
     """Examine the text of a `[data]` table with the keys `text` and `valid_text`. Raises UsageError without a text."""
     data.require("text")
     valid = data.resolve(data.valid_text) if data.valid_text else None
-    return Examination(diagnose_text_files(data.resolve(data.text), valid, errors=data.errors, quiet=quiet))
+    return Examination(
+        diagnose_text_files(data.resolve(data.text), valid, errors=data.errors, normaliser=data.normaliser, quiet=quiet)
+    )
 
 
 class Task(ABC):

@@ -15,6 +15,7 @@ from itertools import pairwise
 
 from heed.core.errors import UsageError
 from heed.text.abbreviations import ABBREVIATIONS, ALL_ABBREVIATIONS, Abbreviations
+from heed.text.language.scripts import is_joined
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,8 @@ _STOP = re.compile(
 )
 ENDS_WITHOUT_SPACE = re.compile(f"[{_WIDE_STOPS}][{_CLOSERS}]*+\\Z")
 """A sentence that the next one may follow without a space."""
+END_MARKS = tuple(_STOPS + _WIDE_STOPS)
+"""The marks that end sentences."""
 _QUOTED = re.compile("「[^「」]*」|『[^『』]*』|（[^（）]*）|《[^《》]*》")
 _LETTERS_WITH_STOPS = re.compile(r"(?:[^\W\d_]\.)*[^\W\d_]\Z")
 _LETTER_AND_STOP = re.compile(r"[^\W\d_]\.\Z")
@@ -71,15 +74,22 @@ def split_paragraph(text: str, language: str | None = None) -> list[Piece]:
 
 
 def split_long(text: str, max_characters: int, language: str | None = None) -> list[Piece]:
-    """As `split_paragraph`, with longer sentences cut to `max_characters`, at a space if there is one."""
+    """As `split_paragraph`, with longer sentences cut to `max_characters`, at a space if there is one.
+
+    Without one they are cut before a letter, not between it and its marks.
+    """
     return [short for piece in split_paragraph(text, language) for short in _shortened(piece, max_characters)]
 
 
 def _shortened(piece: Piece, max_characters: int) -> Iterator[Piece]:
     text, start = piece.text, 0
     while piece.is_sentence and len(text) - start > max_characters:
-        end = text.rfind(" ", start + max_characters // 2, start + max_characters)
-        stop = end = end if end > 0 else start + max_characters
+        first, last = start + max(1, max_characters // 2), start + max_characters
+        end = text.rfind(" ", first, last)
+        if end < 0:
+            places = range(last, first - 1, -1)
+            end = next((place for place in places if not is_joined(text[place - 1], text[place])), last)
+        stop = end
         while text[end - 1].isspace():
             end -= 1
         while text[stop].isspace():

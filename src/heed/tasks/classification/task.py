@@ -108,7 +108,11 @@ class ClassificationTask(ReaderTask):
     def examine(cls, data: TableData, quiet: bool) -> Examination:
         data.require("table")
         valid = data.labelled(data.valid_table) if data.valid_table else None
-        return Examination(diagnose_table(data.labelled(data.table), valid, errors=data.errors, quiet=quiet))
+        return Examination(
+            diagnose_table(
+                data.labelled(data.table), valid, errors=data.errors, normaliser=data.normaliser, quiet=quiet
+            )
+        )
 
     @classmethod
     def defaults(cls, stats: CorpusStats, machine: Machine, given: Mapping[str, Any]) -> Choices:

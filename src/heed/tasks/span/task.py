@@ -82,7 +82,9 @@ class SpanTask(ReaderTask):
     def examine(cls, data: SpanData, quiet: bool) -> Examination:
         data.require("table")
         valid = data.questions(data.valid_table) if data.valid_table else None
-        return Examination(diagnose_questions(data.questions(data.table), valid, quiet=quiet))
+        return Examination(
+            diagnose_questions(data.questions(data.table), valid, normaliser=data.normaliser, quiet=quiet)
+        )
 
     @classmethod
     def defaults(cls, stats: CorpusStats, machine: Machine, given: Mapping[str, Any]) -> Choices:

@@ -83,7 +83,14 @@ class TaggingTask(ReaderTask):
         data.require("conll")
         valid = data.resolve(data.valid_conll) if data.valid_conll else None
         return Examination(
-            diagnose_conll_files(data.resolve(data.conll), valid, columns=data.columns, errors=data.errors, quiet=quiet)
+            diagnose_conll_files(
+                data.resolve(data.conll),
+                valid,
+                columns=data.columns,
+                errors=data.errors,
+                normaliser=data.normaliser,
+                quiet=quiet,
+            )
         )
 
     @classmethod

@@ -189,8 +189,10 @@ def choose_schedule(recipe: Any, num_updates: float, free: Collection[str]) -> C
     }
 
 
-_LONGEST_WORD = 12
-"""Mean number of characters of a word, above which a text is written without spaces between words."""
+_LONGEST_WORD, _LONGEST_SEGMENT = 12, 8
+"""Mean number of characters of a word, above which a text is written without spaces between words; and of characters
+for each space in a script without them, above which it is not segmented into words: more than for segmented words,
+and fewer than in the phrases between the spaces of Burmese."""
 _NEUTRAL = ("training.max_minutes", "training.scorer")
 """Settings that say nothing about the kind of model."""
 
@@ -221,8 +223,13 @@ _SCORED: Chosen = {
 
 def has_spaces(stats: CorpusStats) -> bool:
     """Whether both sides are written with spaces between words."""
-    words = {side: stats.measured.get(f"{side}_words", 0.0) for side in ("src", "tgt")}
-    return all(stats.measured.get(f"{side}_characters", 0.0) <= _LONGEST_WORD * words[side] for side in words)
+    return all(_has_spaces(stats.measured, side) for side in ("src", "tgt"))
+
+
+def _has_spaces(measured: Mapping[str, float], side: str) -> bool:
+    """Whether a side is. In a script without spaces, a short line counts as one word, although it may be a sentence."""
+    words, characters, unspaced = (measured.get(f"{side}_{name}", 0.0) for name in ("words", "characters", "unspaced"))
+    return characters <= (_LONGEST_SEGMENT * (words - 1) if unspaced > 0.5 else _LONGEST_WORD * words)
 
 
 def _counted(stats: CorpusStats, given: Mapping[str, Any], kind: str, why: str) -> Chosen:

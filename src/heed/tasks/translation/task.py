@@ -289,7 +289,9 @@ def _examine_part(part: Part, data: TranslationData, quiet: bool) -> Diagnosis:
     """Examine a part, and the validation data if it has the same languages."""
     same_languages = (part.files.src_lang, part.files.tgt_lang) == (data.src_lang, data.tgt_lang)
     valid = data.valid_files() if same_languages else None
-    return diagnose_files(part.files, valid, errors=data.errors, pair_filter=data.filter, quiet=quiet)
+    return diagnose_files(
+        part.files, valid, errors=data.errors, pair_filter=data.filter, normaliser=data.normaliser, quiet=quiet
+    )
 
 
 def sample_rows(num_rows: int) -> list[int]:

@@ -19,6 +19,7 @@ from heed.text.doctor.examination import (
 )
 from heed.text.doctor.findings import Check, Diagnosis, Finding, Tally, Thresholds
 from heed.text.hashing import HashSet
+from heed.text.normalise import Normaliser
 from heed.text.pair_filter import PairFilterConfig
 from heed.text.vocabulary import UNK_ID
 
@@ -41,26 +42,28 @@ def diagnose(
     test: Iterable[Pair] | None = None,
     *,
     pair_filter: PairFilterConfig | None = None,
+    normaliser: Normaliser | None = None,
     languages: tuple[str, str] = ("", ""),
     in_one_file: bool = False,
     to_exchange: str = "Swap the two sides.",
 ) -> Diagnosis:
     """Examine sentence pairs; each iterable is read once. A DataError that one raises becomes a finding.
 
-    `languages`: the languages given for source and target, empty where none was. `in_one_file`: both sides of a pair
-    are in one record, so that a missing side does not shift the others. `to_exchange`: the advice when the sides are
-    exchanged.
+    `pair_filter`, `normaliser`: those of the training; None: the defaults. `languages`: the languages given for source
+    and target, empty where none was. `in_one_file`: both sides of a pair are in one record, so that a missing side does
+    not shift the others. `to_exchange`: the advice when the sides are exchanged.
     """
-    examination = PairExamination(valid, test, pair_filter, in_one_file)
+    examination = PairExamination(valid, test, pair_filter, in_one_file, normaliser)
     cut: list[Finding] = []
     return examination.diagnosis(_counted(examination, train, cut), cut, languages, to_exchange)
 
 
 def diagnose_text(
-    train: Iterable[str], valid: Iterable[str] | None = None, test: Iterable[str] | None = None
-) -> Diagnosis:
+    train: Iterable[str], valid: Iterable[str] | None = None, test: Iterable[str] | None = None,
+    normaliser: Normaliser | None = None,
+) -> Diagnosis:  # fmt: skip
     """Examine monolingual text, one segment per line, as `diagnose`."""
-    examination = TextExamination(valid, test)
+    examination = TextExamination(valid, test, normaliser=normaliser)
     cut: list[Finding] = []
     return examination.diagnosis(_counted(examination, train, cut), cut)
 

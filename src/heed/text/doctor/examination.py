@@ -19,6 +19,7 @@ from heed.text.doctor.pairs import LengthCorrelation, PairScan
 from heed.text.hashing import hash_pair, hash_text
 from heed.text.language.codes import name_of
 from heed.text.language.scripts import language_by_script
+from heed.text.normalise import Normaliser
 from heed.text.pair_filter import PairFilterConfig
 
 Pair = tuple[str, str]
@@ -78,7 +79,10 @@ Counts = TypeVar("Counts", PairCounts, TextCounts)
 
 
 class Examination(ABC, Generic[Row, Counts]):
-    """How rows of one kind are examined, given the held-out sets."""
+    """How rows of one kind are examined, given the held-out sets.
+
+    Lines are examined as they are in the files, and compared with each other as training does, after normalisation.
+    """
 
     num_keys: int
     """Keys of a row."""
@@ -124,11 +128,12 @@ class PairExamination(Examination[Pair, PairCounts]):
 
     def __init__(
         self, valid: Iterable[Pair] | None = None, test: Iterable[Pair] | None = None,
-        pair_filter: PairFilterConfig | None = None, in_one_file: bool = False,
+        pair_filter: PairFilterConfig | None = None, in_one_file: bool = False, normaliser: Normaliser | None = None,
     ) -> None:  # fmt: skip
         self.problems = []
+        self._normalise = (normaliser or Normaliser()).apply
         self.held_out = [
-            HeldOutPairs(name, until_error(pairs, name, self.problems))
+            HeldOutPairs(name, until_error(pairs, name, self.problems), self._normalise)
             for name, pairs in (("validation", valid), ("test", test))
             if pairs is not None
         ]
@@ -142,13 +147,14 @@ class PairExamination(Examination[Pair, PairCounts]):
 
     def keys(self, row: Pair) -> tuple[int, int]:
         """Of the source, and of the pair."""
-        return hash_text(row[0]), hash_pair(*row)
+        src, tgt = map(self._normalise, row)
+        return hash_text(src), hash_pair(src, tgt)
 
     def add(self, counts: PairCounts, number: int, row: Pair, keys: Sequence[int], are_new: Sequence[bool]) -> None:
-        src, tgt = row
         is_new_source, is_new = are_new
-        counts.src.add(number, src)
-        counts.tgt.add(number, tgt)
+        counts.src.add(number, row[0])
+        counts.tgt.add(number, row[1])
+        src, tgt = map(self._normalise, row)
         counts.pairs.add(number, src, tgt, is_new_source, is_new)
         for held in self.held_out:
             held.compare(number, src, tgt, *keys)
@@ -187,10 +193,14 @@ class TextExamination(Examination[str, TextCounts]):
     num_keys = 1
     held_out: Sequence[HeldOutText]
 
-    def __init__(self, valid: Iterable[str] | None = None, test: Iterable[str] | None = None) -> None:
+    def __init__(
+        self, valid: Iterable[str] | None = None, test: Iterable[str] | None = None, *,
+        normaliser: Normaliser | None = None,
+    ) -> None:  # fmt: skip
         self.problems = []
+        self._normalise = (normaliser or Normaliser()).apply
         self.held_out = [
-            HeldOutText(name, until_error(lines, name, self.problems))
+            HeldOutText(name, until_error(lines, name, self.problems), self._normalise)
             for name, lines in (("validation", valid), ("test", test))
             if lines is not None
         ]
@@ -200,7 +210,8 @@ class TextExamination(Examination[str, TextCounts]):
 
     def keys(self, row: str) -> tuple[int]:
         """Of the line, unless it is short: such lines recur in any text."""
-        return (hash_text(row) if len(row) >= HeldOutText.MIN_CHARACTERS else 0,)
+        line = self._normalise(row)
+        return (hash_text(line) if len(line) >= HeldOutText.MIN_CHARACTERS else 0,)
 
     def add(self, counts: TextCounts, number: int, row: str, keys: Sequence[int], are_new: Sequence[bool]) -> None:
         counts.text.add(number, row)
@@ -249,7 +260,10 @@ def _short(scan: LineScan) -> Iterator[Finding]:
 
 
 def _sizes(prefix: str, scan: LineScan) -> dict[str, float]:
-    return {f"{prefix}_words": scan.mean_words, f"{prefix}_characters": scan.mean_characters}
+    return {
+        f"{prefix}_words": scan.mean_words, f"{prefix}_characters": scan.mean_characters,
+        f"{prefix}_unspaced": scan.unspaced_share,
+    }  # fmt: skip
 
 
 def _summary(*scans: LineScan) -> str:

@@ -14,6 +14,7 @@ from heed.text.doctor.diagnose import diagnose, diagnose_text
 from heed.text.doctor.direction import how_to_exchange
 from heed.text.doctor.findings import Diagnosis, Finding, Severity, Thresholds, grade, sorted_findings
 from heed.text.doctor.pairs import too_few
+from heed.text.normalise import Normaliser
 from heed.text.pair_filter import PairFilterConfig
 from heed.text.readers import (
     CorpusFiles,
@@ -38,6 +39,7 @@ def diagnose_files(
     *,
     errors: Errors = "strict",
     pair_filter: PairFilterConfig | None = None,
+    normaliser: Normaliser | None = None,
     quiet: bool = True,
 ) -> Diagnosis:
     """Examine files of sentence pairs, and take their fingerprints.
@@ -54,7 +56,7 @@ def diagnose_files(
     languages = train.src_lang or named["src"], train.tgt_lang or named["tgt"]
     diagnosis = diagnose(
         watched(pairs["train"], "examining", "pairs", quiet), pairs.get("validation"), pairs.get("test"),
-        pair_filter=pair_filter, in_one_file=train.pairs is not None,
+        pair_filter=pair_filter, normaliser=normaliser, in_one_file=train.pairs is not None,
         languages=languages, to_exchange=how_to_exchange(train, languages, errors),
     )  # fmt: skip
     fingerprints = {name: fingerprints_of_pairs(files) for name, files in given.items()}
@@ -84,6 +86,7 @@ def diagnose_text_files(
     test: str | Path | None = None,
     *,
     errors: Errors = "strict",
+    normaliser: Normaliser | None = None,
     quiet: bool = True,
 ) -> Diagnosis:
     """Examine files of monolingual text, as `diagnose_files`."""
@@ -91,7 +94,7 @@ def diagnose_text_files(
     given = {name: path for name, path in named.items() if path is not None}
     lines = {name: read_text(path, errors) for name, path in given.items()}
     train_lines = watched(lines["train"], "examining", "lines", quiet)
-    diagnosis = diagnose_text(train_lines, lines.get("validation"), lines.get("test"))
+    diagnosis = diagnose_text(train_lines, lines.get("validation"), lines.get("test"), normaliser)
     return of_plain_files(diagnosis, "text", given)
 
 

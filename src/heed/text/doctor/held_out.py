@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from heed.text.doctor.findings import Check, Finding, Tally, Thresholds, excerpt, share
 from heed.text.doctor.lines import LineScan
@@ -60,7 +60,7 @@ class HeldOutPairs:
 
     MIN_LINES_TO_COMPARE = 20
 
-    def __init__(self, name: str, pairs: Iterable[tuple[str, str]]) -> None:
+    def __init__(self, name: str, pairs: Iterable[tuple[str, str]], normalise: Callable[[str], str]) -> None:
         self.name = name
         self.src = LineScan(f"{name} source")
         self.tgt = LineScan(f"{name} target")
@@ -71,6 +71,7 @@ class HeldOutPairs:
         for number, (src, tgt) in enumerate(pairs, start=1):
             self.src.add(number, src)
             self.tgt.add(number, tgt)
+            src, tgt = normalise(src), normalise(tgt)
             self.sources.expect(hash_text(src), number)
             self.targets.expect(hash_text(tgt), number)
             self.pairs.expect(hash_pair(src, tgt), number)
@@ -78,7 +79,7 @@ class HeldOutPairs:
                 self._empty.add_pair(number, src, tgt)
 
     def compare(self, number: int, src: str, tgt: str, src_hash: int, pair_hash: int) -> None:
-        """Compare with pair `number` of the training data."""
+        """Compare with pair `number` of the training data, which is normalised."""
         self.sources.compare(src_hash, number, src)
         self.targets.compare(hash_text(tgt), number, tgt)
         self.pairs.compare(pair_hash, number, src)
@@ -126,12 +127,13 @@ class HeldOutText:
 
     MIN_CHARACTERS = 20
 
-    def __init__(self, name: str, lines: Iterable[str]) -> None:
+    def __init__(self, name: str, lines: Iterable[str], normalise: Callable[[str], str]) -> None:
         self.name = name
         self.scan = LineScan(name)
         self.lines = Overlap(name)
         for number, line in enumerate(lines, start=1):
             self.scan.add(number, line)
+            line = normalise(line)
             if len(line) >= self.MIN_CHARACTERS:
                 self.lines.expect(hash_text(line), number)
 

@@ -10,13 +10,15 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from heed.text.doctor.findings import Check, Finding, Tallies, Tally, Thresholds, merge_tallies
-from heed.text.language.scripts import main_script, mixed_word
+from heed.text.language.scripts import UNSPACED_BLOCKS, main_script, mixed_word
 from heed.text.readers.lines import UTF_16_BE, UTF_16_LE, utf_16_of
 
 # What the bytes 0x80 to 0xBF of UTF-8 become when they are read as Windows-1252 or Latin-1.
 _TAIL = "[\u0080-\u00bf€‚ƒ„…†‡ˆ‰Š‹ŒŽ‘’“”•–—˜™š›œžŸ]"
+# A capital word may also end in "Ã", before a sign that is such a byte, too: MANHÃ…
+_CAPITAL_AT_END = "(?<=[A-ZÀ-ÂÄ-ÖØ-ÞĀ-ſƠƯẠ-ỹ]Ã)[…”»](?!\\w)"
 _DAMAGE = re.compile(
-    rf"\ufffd|[\u0080-\u0084\u0086-\u009f]|Ã{_TAIL}|Â[\u0080-\u00bf]|â€{_TAIL}|ð[Ÿ\u009f]{_TAIL}|ï»¿"
+    rf"\ufffd|[\u0080-\u0084\u0086-\u009f]|Ã(?!{_CAPITAL_AT_END}){_TAIL}|Â[\u0080-\u00bf]|â€{_TAIL}|ð[Ÿ\u009f]{_TAIL}|ï»¿"
     rf"|(?<=[a-z])[ÄÅÐÑ]{_TAIL}|(?:[Ä-ß]{_TAIL}){{3}}|(?:[à-ï]{_TAIL}{{2}}){{2}}"
 )
 _TAGS = "a|b|i|u|em|br|hr|p|div|span|font|strong|table|td|tr|li|ul|ol|h[1-6]|img|ref|sup|sub|script|style"
@@ -56,6 +58,8 @@ OTHER_CHECKS = (
           "Train on plain text if you can: scores on tokenised text cannot be compared with others.", warn=1.0),
 )
 # fmt: on
+_NEVER_SMALL = re.compile("[\u13a0-\u13f5\u1c90-\u1cbf]")
+"""Cherokee, whose small letters are hardly used, and Georgian capitals, which are only used for whole lines."""
 _CSV_QUOTED = re.compile(r'"(?:[^"]|"")*"')
 _SUSPECT = re.compile("[\0-\x08\n-\x1f\x7f&<]")
 _ASCII_LETTER = re.compile("[A-Za-z]")
@@ -135,7 +139,7 @@ class LineScan:
             self.scripts["Latin"].add(number, line)
         if '"' in line:
             self._look_at_quotes(number, line)
-        if line.isupper() and len(line) > 10:
+        if line.isupper() and len(line) > 10 and _is_in_capitals(line):
             self.tallies["upper-case"].add(number, line)
         if stop := _STOP.search(line):
             self.num_with_stop += 1
@@ -187,6 +191,12 @@ class LineScan:
         return self.num_characters / max(self.num_lines, 1)
 
     @property
+    def unspaced_share(self) -> float:
+        """Share of the lines with letters that are in a script without spaces between words."""
+        total = sum(tally.count for tally in self.scripts.values())
+        return sum(tally.count for name, tally in self.scripts.items() if name in UNSPACED_BLOCKS) / max(total, 1)
+
+    @property
     def is_csv_quoted(self) -> bool:
         """Whether quotes are as CSV writes them: almost only around whole lines, with inner ones doubled."""
         count = self.tallies["csv-quotes"].count
@@ -234,3 +244,9 @@ class LineScan:
         what = f"are not in the main script of this side, {main} ({counts})"
         check = Check("other-script", what, "Remove them unless you expect such input.")
         yield from check.findings(tally, self.num_lines, f"{self.side} lines")
+
+
+def _is_in_capitals(line: str) -> bool:
+    """Whether most letters of a line without small ones are capitals: the others may be of a script without case."""
+    capitals = sum(char.isupper() and not _NEVER_SMALL.match(char) for char in line)
+    return 2 * capitals > sum(map(str.isalpha, line))

@@ -12,6 +12,7 @@ from heed.text.doctor.files import fingerprints_of_table
 from heed.text.doctor.findings import Check, Diagnosis, Finding, Severity, Tally, sorted_findings
 from heed.text.doctor.lines import LineScan
 from heed.text.hashing import hash_text
+from heed.text.normalise import Normaliser
 from heed.text.readers.questions import Answer, Question, QuestionTable
 from heed.text.words import split_words
 
@@ -53,6 +54,7 @@ NO_CHOICE = Check(
 class QuestionScan:
     """What is counted over questions."""
 
+    normaliser: Normaliser = field(default_factory=Normaliser)
     num_questions: int = 0
     num_usable: int = 0
     num_unanswered: int = 0
@@ -71,17 +73,22 @@ class QuestionScan:
         if not (question.question.strip() and question.context.strip()):
             self._tally(EMPTY, question)
             return False
-        key = hash_text(f"{question.question}\t{question.context}")
+        key, context = self.keys(question)
         if key in self.seen:
             self._tally(REPEATED, question)
         self.seen.add(key)
-        self.contexts.add(hash_text(question.context))
+        self.contexts.add(context)
         self.context_words += len(question.context.split())
         self.num_unanswered += not question.answers
         self.num_chosen += bool(question.candidates)
         usable = self._look_at_answers(question)
         self.num_usable += usable
         return usable
+
+    def keys(self, question: Question) -> tuple[int, int]:
+        """Hashes of a question with its context, and of the context, both normalised."""
+        text, context = map(self.normaliser.apply, (question.question, question.context))
+        return hash_text(f"{text}\t{context}"), hash_text(context)
 
     def _look_at_answers(self, question: Question) -> bool:
         """Count what is wrong with the answers, the worst of each question; returns whether one can be found."""
@@ -144,10 +151,11 @@ def _cuts_word(answer: Answer, context: str) -> bool:
 
 
 def diagnose_questions(
-    train: QuestionTable, valid: QuestionTable | None = None, test: QuestionTable | None = None, *, quiet: bool = True
-) -> Diagnosis:
+    train: QuestionTable, valid: QuestionTable | None = None, test: QuestionTable | None = None, *,
+    normaliser: Normaliser | None = None, quiet: bool = True,
+) -> Diagnosis:  # fmt: skip
     """Examine a table of questions, and look for the questions of a validation and a test table in it."""
-    scan, lines, problems = QuestionScan(), LineScan("context"), list[Finding]()
+    scan, lines, problems = QuestionScan(normaliser or Normaliser()), LineScan("context"), list[Finding]()
     try:
         for question in watched(iter(train), "examining", "questions", quiet):
             scan.add(question)
@@ -199,9 +207,10 @@ def _held_out(name: str, table: QuestionTable, train: QuestionScan) -> tuple[lis
     number = 0
     for question in table:
         number += 1
-        if hash_text(f"{question.question}\t{question.context}") in train.seen:
+        key, its_context = train.keys(question)
+        if key in train.seen:
             same.add(question.number, question.question)
-        elif hash_text(question.context) in train.contexts:
+        elif its_context in train.contexts:
             context.add(question.number, question.question)
     leak = Check(
         f"{name}-leak", "are in the training data too", "Remove them from the training data.", warn=0.01, stop=0.5

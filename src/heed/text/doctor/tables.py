@@ -12,6 +12,7 @@ from heed.text.doctor.files import fingerprints_of_table
 from heed.text.doctor.findings import Check, Diagnosis, Finding, Severity, Tally, sorted_findings
 from heed.text.doctor.lines import LineScan
 from heed.text.hashing import hash_text
+from heed.text.normalise import Normaliser
 from heed.text.readers import Errors
 from heed.text.readers.labelled import LabelledRow, LabelledTable, open_labelled
 
@@ -48,6 +49,7 @@ CONTRADICTORY = Check(
 class TableScan:
     """What is counted over the rows of a table."""
 
+    normaliser: Normaliser = field(default_factory=Normaliser)
     num_rows: int = 0
     labels: Counter[str] = field(default_factory=Counter)
     num_lists: int = 0
@@ -78,19 +80,23 @@ class TableScan:
         self.labels.update(row.labels)
         self.num_lists += row.is_list
         self.num_numeric += all(map(is_number, row.labels))
-        self._compare(row, text)
+        self._compare(row)
         words = {word.strip(".,;:!?()\"'") for word in text.casefold().split()}
         self.words.update(words)
         self.with_name.update(label for label in row.labels if label.casefold() in words)
         return True
 
-    def _compare(self, row: LabelledRow, text: str) -> None:
-        key, labels = hash_text(text), hash_text("\t".join(sorted(row.labels)))
+    def key(self, row: LabelledRow) -> int:
+        """A hash of the normalised texts of a row."""
+        return hash_text("\t".join(map(self.normaliser.apply, row.texts)))
+
+    def _compare(self, row: LabelledRow) -> None:
+        key, labels = self.key(row), hash_text("\t".join(sorted(row.labels)))
         if key not in self.label_of:
             self.label_of[key] = labels
             return
         before = self.label_of[key]
-        (self.repeated if before == labels else self.contradictory).add(row.number, text)
+        (self.repeated if before == labels else self.contradictory).add(row.number, "\t".join(row.texts))
 
     @property
     def kind(self) -> str:
@@ -175,12 +181,12 @@ def _alike(labels: Mapping[str, int]) -> list[list[str]]:
 
 def diagnose_table(
     train: LabelledTable, valid: LabelledTable | None = None, test: LabelledTable | None = None, *,
-    errors: Errors = "strict", quiet: bool = True,
+    errors: Errors = "strict", normaliser: Normaliser | None = None, quiet: bool = True,
 ) -> Diagnosis:  # fmt: skip
     """Examine a table of labelled texts, and look for the texts of a validation and a test table in it."""
     left_out: Counter[str] = Counter()
     table = open_labelled(train, errors, left_out)
-    scan, lines, problems = TableScan(), LineScan("text"), list[Finding]()
+    scan, lines, problems = TableScan(normaliser or Normaliser()), LineScan("text"), list[Finding]()
     try:
         for row in watched(table.rows, "examining", "rows", quiet):
             if scan.add(row):
@@ -231,9 +237,8 @@ def _held_out(
     number = 0
     for row in opened.rows:
         number += 1
-        text = "\t".join(row.texts)
-        if hash_text(text) in train.label_of:
-            leaked.add(row.number, text)
+        if train.key(row) in train.label_of:
+            leaked.add(row.number, "\t".join(row.texts))
         unknown.update(label for label in row.labels if label not in train.labels)
     check = Check(
         f"{name}-leak", "are in the training data too", "Remove them from the training data.", warn=0.01, stop=0.5

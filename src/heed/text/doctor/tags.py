@@ -12,6 +12,7 @@ from heed.text.doctor.examination import until_error
 from heed.text.doctor.files import of_plain_files
 from heed.text.doctor.findings import Check, Diagnosis, Finding, Tally, Thresholds, share, sorted_findings
 from heed.text.hashing import hash_text
+from heed.text.normalise import Normaliser
 from heed.text.readers.conll import USUAL, Columns, TaggedSentence, read_conll
 from heed.text.readers.lines import Errors
 from heed.text.tag_schemes import OUTSIDE, Scheme, SchemeCounts, broken, spans, split_tag
@@ -54,8 +55,9 @@ CONTRADICTING = Check(
 class TagScan:
     """Counts over the sentences of one file."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, normaliser: Normaliser | None = None) -> None:
         self.name = name
+        self._normaliser = normaliser or Normaliser()
         self.num_sentences = self.num_tokens = self.num_characters = self.num_spans = self.num_long_tokens = 0
         self.tags: Counter[str] = Counter()
         self.first_line: dict[str, int] = {}
@@ -98,7 +100,8 @@ class TagScan:
 
     def _look_for_repeats(self, sentence: TaggedSentence) -> None:
         text = " ".join(sentence.tokens)
-        key, tags = hash_text("\n".join([text, *sentence.marks])), hash_text(" ".join(sentence.tags))
+        words = self._normaliser.apply(text)
+        key, tags = hash_text("\n".join([words, *sentence.marks])), hash_text(" ".join(sentence.tags))
         if self.hashes.setdefault(key, tags) != tags:
             self.contradicting.add(sentence.line, text)
         elif len(self.hashes) + self.repeated.count + self.contradicting.count < self.num_sentences:
@@ -218,13 +221,14 @@ def diagnose_conll(
     train: Iterable[TaggedSentence],
     valid: Iterable[TaggedSentence] | None = None,
     test: Iterable[TaggedSentence] | None = None,
+    normaliser: Normaliser | None = None,
 ) -> Diagnosis:
     """Examine tagged sentences; each iterable is read once. A DataError that one raises becomes a finding."""
     problems: list[Finding] = []
-    scan = _scanned("training", train, problems)
+    scan = _scanned("training", train, problems, normaliser)
     findings = [*scan.findings(), *([] if problems else scan.of_training())]
     held_out = [
-        _scanned(name, sentences, problems)
+        _scanned(name, sentences, problems, normaliser)
         for name, sentences in (("validation", valid), ("test", test)) if sentences is not None
     ]  # fmt: skip
     summary = [*scan.summary()]
@@ -240,8 +244,10 @@ def diagnose_conll(
     return Diagnosis(sorted_findings([*problems, *findings]), scan.num_sentences, statistics, summary=tuple(summary))
 
 
-def _scanned(name: str, sentences: Iterable[TaggedSentence], problems: list[Finding]) -> TagScan:
-    scan = TagScan(name)
+def _scanned(
+    name: str, sentences: Iterable[TaggedSentence], problems: list[Finding], normaliser: Normaliser | None
+) -> TagScan:
+    scan = TagScan(name, normaliser)
     for sentence in until_error(sentences, name, problems):
         scan.add(sentence)
     return scan
@@ -271,13 +277,13 @@ def _against(train: TagScan, held: TagScan) -> Iterator[Finding]:
 
 def diagnose_conll_files(
     train: str | Path, valid: str | Path | None = None, test: str | Path | None = None, *,
-    columns: Columns = USUAL, errors: Errors = "strict", quiet: bool = True,
+    columns: Columns = USUAL, errors: Errors = "strict", normaliser: Normaliser | None = None, quiet: bool = True,
 ) -> Diagnosis:  # fmt: skip
     """Examine CoNLL files, as `diagnose_conll`. Raises MissingInputError for a file that cannot be read."""
     named = {"train": train, "validation": valid, "test": test}
     given = {name: path for name, path in named.items() if path is not None}
     read = {name: read_conll(path, columns, errors) for name, path in given.items()}
     diagnosis = diagnose_conll(
-        watched(read["train"], "examining", "sentences", quiet), read.get("validation"), read.get("test")
+        watched(read["train"], "examining", "sentences", quiet), read.get("validation"), read.get("test"), normaliser
     )
     return of_plain_files(diagnosis, "conll", given)

@@ -32,7 +32,7 @@ gl glg galician galego
 gu guj gujarati ગુજરાતી
 ha hau hausa
 he heb hebrew עברית
-hi hin hindi हिन्दी
+hi hin hindi हिन्दी हिंदी
 hr hrv croatian hrvatski
 hu hun hungarian magyar
 hy hye arm armenian հայերեն

@@ -56,6 +56,8 @@ _LANGUAGES = {
 SCRIPT_OF_LANGUAGE = {code: script for script, codes in _LANGUAGES.items() for code in codes.split()}
 """The script of each language that is written in one script other than Latin."""
 
+_JOINERS = "\u200c\u200d"
+
 # The first word of a character's Unicode name is its script, with these exceptions.
 _NAMES = {
     **dict.fromkeys(("CJK", "HIRAGANA", "KATAKANA", "IDEOGRAPHIC", "KANGXI"), EAST_ASIAN),
@@ -91,6 +93,11 @@ def is_unseparated(char: str) -> bool:
 def is_east_asian(char: str) -> bool:
     """Whether a character is Han, kana or their punctuation, between whose sentences no space is written."""
     return _EAST_ASIAN_TEXT.match(char) is not None
+
+
+def is_joined(before: str, after: str) -> bool:
+    """Whether a character is shown as one with the character before it: a mark, a joiner, or what a joiner joins."""
+    return unicodedata.category(after).startswith("M") or after in _JOINERS or before == "\u200d"
 
 
 @cache

@@ -9,18 +9,20 @@ must not be trained on. In that case, and in any wider table, the columns must b
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from heed.core.errors import DataError, UsageError
 from heed.text.language.codes import code_of, name_of
 from heed.text.readers.corpus import CorpusFiles, require_column_numbers
+from heed.text.words import JOINERS
 
 SIDES = {"source": "src", "src": "src", "target": "tgt", "tgt": "tgt", "trg": "tgt"}
 """The side that a heading names."""
 FLAGS = {"src": "--src-column", "tgt": "--tgt-column"}
 _LIKE_HEADING = re.compile(r"\s*[\w()/-]+(?: [\w()/-]+){0,3}\s*")
-"""A field of at most four words, without punctuation that ends a sentence."""
+"""A field of at most four words, without punctuation that ends a sentence; marks and joiners are left out before."""
 ROW_KEYS = ("id", "no")
 """Headings of row numbers and keys. In a wide table, they do not count as codes of Indonesian and Norwegian."""
 
@@ -114,7 +116,7 @@ def _refuse_unknown_headings(first: Sequence[str], place: str) -> None:
     Each is a few words without punctuation, and both name a language or a side, or one of them is exactly that.
     """
     names = [_name_in(field) for field in first]
-    if len(names) < 2 or names[0] == names[1] or not all(map(_LIKE_HEADING.fullmatch, first)):
+    if len(names) < 2 or names[0] == names[1] or not all(map(_is_like_heading, first)):
         return
     is_whole = any(name and " " not in field.strip() for name, field in zip(names, first, strict=True))
     if all(names) or is_whole:
@@ -127,9 +129,18 @@ def _refuse_unknown_headings(first: Sequence[str], place: str) -> None:
         )
 
 
+def _is_like_heading(field: str) -> bool:
+    return _LIKE_HEADING.fullmatch("".join(char for char in field if not _is_mark(char))) is not None
+
+
+def _is_mark(char: str) -> bool:
+    """Whether a character goes on with the word of the letter before it, in any script."""
+    return unicodedata.category(char).startswith("M") or char in JOINERS
+
+
 def _name_in(field: str) -> str:
     """The side or the code of the language that a word of a field names in full; empty if none does."""
-    words = re.findall(r"[^\W\d_]+", field)
+    words = "".join(char if char.isalpha() or _is_mark(char) else " " for char in field).split()
     return next(filter(None, (side_of(word) or (code_of(word) if len(word) > 3 else "") for word in words)), "")
 
 
