@@ -13,13 +13,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from heed.core.errors import UsageError
+from heed.core.errors import MissingInputError, UsageError
+from heed.core.run_files import RESTORE
 from heed.models.linear import LinearNgrams
 from heed.tasks.classification.answer import Combination as Answer
 from heed.tasks.classification.attending import attended_sentences
 from heed.tasks.classification.explaining import explain
 from heed.tasks.classification.labels import THRESHOLD, Labels
-from heed.tasks.classification.linear_part import outputs_on_valid, read_linear
+from heed.tasks.classification.linear_part import LINEAR, outputs_on_valid, read_linear
 from heed.tasks.classification.reading import Encoding, neural_outputs
 from heed.tasks.classification.scoring import analyse, evaluate_table, open_test
 from heed.tasks.classification.text_reading import read
@@ -58,11 +59,14 @@ class ClassificationPredictor(Predictor):
 
     @cached_property
     def linear(self) -> LinearNgrams | None:
-        """The linear model, if the run has one."""
+        """The linear model, if the run has one. Raises MissingInputError if the answers need it and it was lost."""
         if self.run.recipe.model.kind == "linear":
             model: LinearNgrams = self.run.model
             return model
-        return read_linear(self.run.folder, len(self.labels))
+        linear = read_linear(self.run.folder, len(self.labels))
+        if linear is None and "linear" in self.answer.factors:
+            raise MissingInputError(f"{self.run.folder / LINEAR} is missing. {RESTORE}")
+        return linear
 
     def can(self, ability: str) -> bool:
         has_vectors = self.run.recipe.model.kind != "linear" and not self.encoding.as_documents
