@@ -57,6 +57,14 @@ def test_a_prompt_is_one_text_and_unknown_words_have_no_neighbours(speakers: lis
             loaded.neighbours("qqq")
 
 
+@pytest.mark.parametrize("wrong", [{"beam_size": 3}, 3, SearchOptions])
+def test_options_of_another_type_are_refused(wrong: Any, speakers: list[Path]) -> None:
+    loaded = heed.load(speakers[0])
+    for method in (loaded.generate, loaded.continuations):
+        with pytest.raises(UsageError, match=f"options must be a heed.SearchOptions, got {type(wrong).__name__}"):
+            method("the", wrong)
+
+
 def test_the_default_length_does_not_depend_on_the_options(speakers: list[Path]) -> None:
     loaded = heed.load(speakers[0])
     [found] = loaded.continuations("the", SearchOptions(sample=True))
