@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 from toy import WORDS, prepared, tiny_keys, trainer_of, without_shape_checks, write_lines
+from wrong_arguments import refuses_wrong_tops
 
 import heed
 from heed.core.config import to_toml
@@ -142,6 +143,10 @@ def test_wrong_types_and_options_are_refused_in_words(translator: heed.api.Predi
             wrong()
     assert changed(nbest=3, beam_size=2, ban=["ce"]) == changed(nbest=3, beam_size=3, ban=("ce",))
     assert translator.translate(text for text in ("ba ce", "di")) == translator.translate(["ba ce", "di"])
+
+
+def test_the_number_of_translations_is_checked(translator: heed.api.Predictor) -> None:
+    refuses_wrong_tops(translator.predict, ["ba ce"])
 
 
 def test_a_single_further_run_may_be_given_as_a_path(translator: heed.api.Predictor) -> None:

@@ -16,6 +16,7 @@ import pytest
 import torch
 from command import call
 from toy import without_shape_checks
+from wrong_arguments import refuses_wrong_tops
 
 import heed
 from heed.core.errors import MissingInputError, UsageError
@@ -511,3 +512,9 @@ def test_pairs_get_a_reader_that_compares_their_texts() -> None:
     for number, kind in ((1, "cnn"), (2, "decomposable_attention")):
         stats = CorpusStats(5000, 60.0, measured={"num_texts": float(number)})
         assert ClassificationTask.defaults(stats, machine, {}).values["model.kind"] == kind
+
+
+def test_the_number_of_answers_is_checked(trained: Path) -> None:
+    predictor = heed.load(trained)
+    refuses_wrong_tops(predictor.predict, ["a film"])
+    refuses_wrong_tops(lambda table, top: next(predictor.predict_table(table, top)), trained.parent / "train.csv")

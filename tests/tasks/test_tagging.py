@@ -13,6 +13,7 @@ import torch
 from command import call
 from toy import events, unchecked_shapes
 from toy_tags import TINY, conll, rows, tiny_tagger, write_conll
+from wrong_arguments import refuses_wrong_tops
 
 import heed
 from heed.core.errors import DataError, UsageError
@@ -373,3 +374,7 @@ def test_a_damaged_list_of_labels_is_refused(tagger: Any, tmp_path: Path) -> Non
 def test_a_reader_with_a_head_names_its_weights(tagger: Any) -> None:
     assert isinstance(tagger.run.model, ReaderWithHead) and type(tagger.run.model.head) is TAG_HEADS["crf"]
     assert {name.split(".")[0] for name, _ in tagger.run.model.named_parameters()} == {"reader", "head"}
+
+
+def test_the_number_of_taggings_is_checked(tagger: Any) -> None:
+    refuses_wrong_tops(tagger.predict, ["Bob Ray"])

@@ -20,6 +20,7 @@ from heed.decoding.options import SearchOptions
 from heed.decoding.scoring import TextScorer, TokenScores
 from heed.inference.translator import ModelTranslator
 from heed.statistical.derivation import Derivation
+from heed.tasks.arguments import require_top, several_texts
 from heed.tasks.embedding import (
     Neighbourhood,
     Pooling,
@@ -54,23 +55,6 @@ class Combination:
 
 
 ALONE = Combination()
-
-
-def several(inputs: Any) -> Sequence[Any]:
-    """The inputs as a sequence; a single text, path or bytes as one of one. Raises UsageError for anything else."""
-    if isinstance(inputs, str | bytes | Path):
-        return [inputs]
-    if not isinstance(inputs, Iterable):
-        raise UsageError(f"expected a text or a list of texts, got {type(inputs).__name__}.")
-    return inputs if isinstance(inputs, Sequence) else list(inputs)
-
-
-def several_texts(inputs: Any) -> Sequence[str]:
-    """The inputs as a sequence of texts; a single text as one of one. Raises UsageError for anything else."""
-    texts = several(inputs)
-    if wrong := [text for text in texts if not isinstance(text, str)][:1]:
-        raise UsageError(f"expected a text or a list of texts, got {type(wrong[0]).__name__} in the list.")
-    return texts
 
 
 @dataclass(frozen=True)
@@ -342,8 +326,7 @@ class Predictor:
         The vectors of a sum have length 1, and its words are left out (Mikolov et al. 2013). Raises UsageError for
         several words without + or -, and DataError for an unknown word.
         """
-        if top < 1:
-            raise UsageError(f"top must be at least 1, got {top}.")
+        require_top(top)
         if not isinstance(query, str):
             raise UsageError(f"neighbours takes a word or a sum of words, got {type(query).__name__}.")
         found = expressions([query])

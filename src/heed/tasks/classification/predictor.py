@@ -16,6 +16,7 @@ from torch import Tensor
 from heed.core.errors import MissingInputError, UsageError
 from heed.core.run_files import RESTORE
 from heed.models.linear import LinearNgrams
+from heed.tasks.arguments import require_top, several_texts
 from heed.tasks.classification.answer import Combination as Answer
 from heed.tasks.classification.attending import attended_sentences
 from heed.tasks.classification.explaining import explain
@@ -25,7 +26,7 @@ from heed.tasks.classification.reading import Encoding, neural_outputs
 from heed.tasks.classification.scoring import analyse, evaluate_table, open_test
 from heed.tasks.classification.text_reading import read
 from heed.tasks.embedding import TokenVectors, vectors_of_ids
-from heed.tasks.predictor import AttendedSentence, Explanation, Prediction, Predictor, several_texts
+from heed.tasks.predictor import AttendedSentence, Explanation, Prediction, Predictor
 from heed.tasks.prepare import chunks
 from heed.tasks.reading import Reading
 from heed.text.readers.corpus import format_of
@@ -101,6 +102,7 @@ class ClassificationPredictor(Predictor):
 
     def predict_texts(self, texts: Sequence[Texts], top: int = 1) -> list[list[Prediction]]:
         """As `predict`, for texts or pairs."""
+        require_top(top)
         if not texts:
             return []
         return [self._predictions(row, top) for row in self.probabilities(texts).tolist()]
@@ -177,6 +179,7 @@ class ClassificationPredictor(Predictor):
 
         Texts are read from the columns with the headings of the training table. A row without a text has empty answers.
         """
+        require_top(top)
         opened = open_test(self, table, errors, with_labels=False)
         separator = "\t" if format_of(table) == "tsv" else ","
         names = [f"prediction{number or ''}" for number in [0, *range(2, top + 1)]]

@@ -23,12 +23,13 @@ from heed.inference.translator import ModelTranslator
 from heed.report.usability import usability
 from heed.report.validation import measured
 from heed.run import Run
+from heed.tasks.arguments import several_texts
 from heed.tasks.embedding import TokenAttention, TokenVectors, generator_attention, generator_vectors
 from heed.tasks.generation import combined_model, require_vocabularies
 from heed.tasks.language_model.converted import write_settings
 from heed.tasks.language_model.data import TextData
 from heed.tasks.language_model.dynamic_evaluation import DynamicOptions, DynamicReader
-from heed.tasks.predictor import ALONE, Combination, Predictor, several_texts
+from heed.tasks.predictor import ALONE, Combination, Predictor
 from heed.tasks.prepare import open_tokens
 from heed.text.tokenizers import Tokenizer
 from heed.text.vocabulary import UNK_ID, Vocabulary

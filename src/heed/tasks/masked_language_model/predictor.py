@@ -18,12 +18,13 @@ from heed.evaluation.test_set import HeldOut
 from heed.nn.reader_heads import ReaderWithHead
 from heed.report.validation import measured
 from heed.run import Run
+from heed.tasks.arguments import require_top, several_texts
 from heed.tasks.embedding import TokenAttention, TokenVectors, encoder_attention, encoder_vectors
 from heed.tasks.masked_language_model.data import MaskedTextData
 from heed.tasks.masked_language_model.prepare import MASK
 from heed.tasks.masked_language_model.pseudo_likelihood import PseudoReader
 from heed.tasks.masked_language_model.reading import read, text_log_probs
-from heed.tasks.predictor import Prediction, Predictor, several_texts
+from heed.tasks.predictor import Prediction, Predictor
 from heed.tasks.reading import Reading
 from heed.text.tokenizers import Tokenizer
 from heed.text.vocabulary import EOS_ID, PAD_ID
@@ -65,6 +66,7 @@ class MaskedLanguageModelPredictor(Predictor):
         A mask is written `<mask>` or `[MASK]`. Words at several masks are separated by spaces; their probability is the
         product, because the model predicts each mask by itself.
         """
+        require_top(top)
         return [self._filled(line, top) for line in several_texts(inputs)]
 
     def score(self, targets: Sequence[str], sources: Sequence[str] | None = None) -> list[TokenScores]:

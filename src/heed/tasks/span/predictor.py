@@ -9,7 +9,8 @@ from typing import Any
 
 from heed.core.errors import UsageError
 from heed.core.json_text import parse_json
-from heed.tasks.predictor import Prediction, Predictor, several_texts
+from heed.tasks.arguments import require_top, several_texts
+from heed.tasks.predictor import Prediction, Predictor
 from heed.tasks.prepare import chunks
 from heed.tasks.reading import Reading
 from heed.tasks.span.answering import Answerer, SpanPrediction
@@ -38,6 +39,7 @@ class SpanPredictor(Predictor):
 
     def extract(self, questions: Sequence[Question], top: int = 1) -> list[list[SpanPrediction]]:
         """The `top` most probable answers to each question, the best first."""
+        require_top(top)
         return self.answerer.answers(questions, top)
 
     def predict(self, inputs: Sequence[str], top: int = 1) -> list[list[Prediction]]:
@@ -60,6 +62,7 @@ class SpanPredictor(Predictor):
 
         An answer is followed by its first character in the context and, if asked, its probability.
         """
+        require_top(top)
         separator = "\t" if format_of(table) == "tsv" else ","
         width = 2 + probabilities
         heads = ["id", "question"]

@@ -10,8 +10,9 @@ from typing import Any
 from heed.evaluation.evaluation import Evaluation
 from heed.report.validation import measured
 from heed.run import Run
+from heed.tasks.arguments import require_top, several
 from heed.tasks.embedding import TokenVectors
-from heed.tasks.predictor import AnswerOptions, Prediction, Predictor, several
+from heed.tasks.predictor import AnswerOptions, Prediction, Predictor
 from heed.tasks.reading import Reading
 from heed.tasks.tagging.data import TagData
 from heed.tasks.tagging.evaluation import evaluate_file, evaluate_valid
@@ -53,6 +54,7 @@ class TaggingPredictor(Predictor):
 
         The places of entities are characters of the text, or of the words joined by blanks.
         """
+        require_top(top)
         inputs = several(inputs)
         lines = [line if isinstance(line, str) else " ".join(line) for line in inputs]
         words = [split_words(each) if isinstance(each, str) else joined_words(each) for each in inputs]

@@ -35,9 +35,10 @@ from heed.report.markdown import plain
 from heed.report.usability import usability
 from heed.run import Run
 from heed.statistical.derivation import Derivation, Derives
+from heed.tasks.arguments import require_top, several_texts
 from heed.tasks.embedding import TokenAttention, TokenVectors, encoder_attention, encoder_vectors
 from heed.tasks.generation import combined_model, require_vocabularies
-from heed.tasks.predictor import ALONE, Combination, Prediction, Predictor, several_texts
+from heed.tasks.predictor import ALONE, Combination, Prediction, Predictor
 from heed.tasks.translation.calibration import Calibration, calibrate
 from heed.tasks.translation.compatibility import (
     in_opposite_direction,
@@ -120,11 +121,11 @@ class TranslationPredictor(Translating, Predictor):
         targets, sources = several_texts(targets), several_texts(sources)
         if len(sources) != len(targets):
             raise DataError(f"{len(targets)} targets with {len(sources)} sources: each target needs its source.")
-        translator: ModelTranslator = self.translator
-        return translator.score(targets, sources)
+        return cast(ModelTranslator, self.translator).score(targets, sources)
 
     def predict(self, inputs: Sequence[str], top: int = 1) -> list[list[Prediction]]:
         """Return the best translations of each text."""
+        require_top(top)
         options = self.decoding
         if top > 1:
             options = options.model_copy(update={"nbest": top, "beam_size": max(top, options.beam_size)})
@@ -148,8 +149,7 @@ class TranslationPredictor(Translating, Predictor):
 
     def derivations(self, text: str, width: int, number: int) -> list[Derivation]:
         self.require("derive")
-        translator: DerivingTranslator = self.translator
-        return translator.derivations(text, width, number)
+        return cast(DerivingTranslator, self.translator).derivations(text, width, number)
 
     def derivation_weights(self) -> Mapping[str, float]:
         self.require("derive")
@@ -345,8 +345,7 @@ class TranslationPredictor(Translating, Predictor):
         """What scores given targets, with the fastest engine."""
         if isinstance(self.engine, CTranslate2Engine):
             return ConvertedScorer(self.line_translator(with_tokens=False), self.engine)
-        translator: ModelTranslator = self.translator
-        return translator
+        return cast(ModelTranslator, self.translator)
 
     @cached_property
     def translator(self) -> Any:

@@ -1,0 +1,17 @@
+"""Arguments that the methods of predictors refuse."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from heed.core.errors import UsageError
+
+
+def refuses_wrong_tops(method: Callable[..., Any], given: Any) -> None:
+    """Assert that a method refuses each `top` that is not a number of answers."""
+    for top in (0, -1, None, "2", 1.5, True):
+        with pytest.raises(UsageError, match=r"top must be at least 1 and a whole number, got "):
+            method(given, top)
