@@ -149,6 +149,12 @@ def test_the_number_of_translations_is_checked(translator: heed.api.Predictor) -
     refuses_wrong_tops(translator.predict, ["ba ce"])
 
 
+def test_errors_of_embed_name_the_line(translator: heed.api.Predictor) -> None:
+    with pytest.raises(DataError, match="line 2 has the lone surrogate U"):
+        translator.embed(["ba", "ce \ud800"])
+    assert translator.embed([]).shape == (0, len(translator.embed("ba")))
+
+
 def test_a_single_further_run_may_be_given_as_a_path(translator: heed.api.Predictor) -> None:
     folder = translator.run.folder
     one, several = heed.load(folder, ensemble=folder), heed.load(folder, ensemble=[folder])

@@ -304,7 +304,7 @@ class Predictor:
         require_pooling(pooling)
         if isinstance(texts, str):
             return np.asarray(self.embed([texts], pooling)[0])
-        return np.stack([vectors.pooled(pooling) for vectors in self.token_vectors(["", *several_texts(texts)])])[1:]
+        return np.stack([vectors.pooled(pooling) for vectors in self.token_vectors([*several_texts(texts), ""])])[:-1]
 
     @cached_property
     def neighbourhood(self) -> Neighbourhood:
