@@ -6,6 +6,7 @@ import signal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from toy import WORDS, prepared, tiny_keys, trainer_of, without_shape_checks, write_lines
@@ -120,6 +121,7 @@ def test_wrong_types_and_options_are_refused_in_words(translator: heed.api.Predi
 
     for wrong, message in (
         (lambda: translator.translate(3), "expected a text or a list of texts, got int"),
+        (lambda: translator.translate(np.array("ba")), "expected a text or a list of texts, got ndarray"),
         (lambda: translator.translate(["ba", 3]), "got int in the list"),
         (lambda: translator.translate(["ba", None]), "got NoneType in the list"),
         (lambda: translator.translate("ba", {"beam_size": 3}), "options must be a heed.SearchOptions, got dict"),

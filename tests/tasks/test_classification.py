@@ -16,7 +16,7 @@ import pytest
 import torch
 from command import call
 from toy import without_shape_checks
-from wrong_arguments import refuses_wrong_tops
+from wrong_arguments import refuses_what_is_no_text, refuses_wrong_tops
 
 import heed
 from heed.core.errors import MissingInputError, UsageError
@@ -518,3 +518,9 @@ def test_the_number_of_answers_is_checked(trained: Path) -> None:
     predictor = heed.load(trained)
     refuses_wrong_tops(predictor.predict, ["a film"])
     refuses_wrong_tops(lambda table, top: next(predictor.predict_table(table, top)), trained.parent / "train.csv")
+
+
+def test_what_is_no_text_is_not_explained(trained: Path) -> None:
+    predictor = heed.load(trained)
+    for method in (predictor.explain, predictor.attend, predictor.read):
+        refuses_what_is_no_text(method)

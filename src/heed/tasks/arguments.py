@@ -14,9 +14,20 @@ def several(inputs: Any) -> Sequence[Any]:
     """The inputs as a sequence; a single text, path or bytes as one of one. Raises UsageError for anything else."""
     if isinstance(inputs, str | bytes | Path):
         return [inputs]
-    if not isinstance(inputs, Iterable):
-        raise UsageError(f"expected a text or a list of texts, got {type(inputs).__name__}.")
-    return inputs if isinstance(inputs, Sequence) else list(inputs)
+    if isinstance(inputs, Sequence):
+        return inputs
+    try:
+        each = iter(inputs)
+    except TypeError as error:  # also an array without dimensions
+        raise UsageError(f"expected a text or a list of texts, got {type(inputs).__name__}.") from error
+    return list(each)
+
+
+def one_text(text: object) -> str:
+    """A single text. Raises UsageError for anything else."""
+    if not isinstance(text, str):
+        raise UsageError(f"expected a text, got {type(text).__name__}.")
+    return text
 
 
 def several_texts(inputs: Any) -> Sequence[str]:
@@ -25,6 +36,17 @@ def several_texts(inputs: Any) -> Sequence[str]:
     if wrong := [text for text in texts if not isinstance(text, str)][:1]:
         raise UsageError(f"expected a text or a list of texts, got {type(wrong[0]).__name__} in the list.")
     return texts
+
+
+def texts_or_words(inputs: Any) -> Sequence[str | Sequence[str]]:
+    """The inputs as a sequence of texts and of lists of words; a single text as one of one. Raises UsageError."""
+    found: list[str | Sequence[str]] = []
+    for each in several(inputs):
+        words = [each] if isinstance(each, str | bytes) or not isinstance(each, Iterable) else list(each)
+        if wrong := [word for word in words if not isinstance(word, str)][:1]:
+            raise UsageError(f"expected texts or lists of words, got {type(wrong[0]).__name__} in the list.")
+        found.append(each if isinstance(each, str) else words)
+    return found
 
 
 def require_top(top: object) -> None:

@@ -222,7 +222,7 @@ class Predictor:
         """Tag a stream of lines, rows of tokens or sentences, which come in groups; yields the lines of output."""
         raise self._cannot("annotate")
 
-    def extract(self, questions: Sequence[Any], top: int = 1) -> Any:
+    def extract(self, questions: Any, top: int = 1) -> Any:
         """Return the `top` most probable answers to each `heed.text.readers.questions.Question`, best first."""
         raise self._cannot("extract")
 

@@ -16,7 +16,7 @@ from torch import Tensor
 from heed.core.errors import MissingInputError, UsageError
 from heed.core.run_files import RESTORE
 from heed.models.linear import LinearNgrams
-from heed.tasks.arguments import require_top, several_texts
+from heed.tasks.arguments import one_text, require_top, several_texts
 from heed.tasks.classification.answer import Combination as Answer
 from heed.tasks.classification.attending import attended_sentences
 from heed.tasks.classification.explaining import explain
@@ -108,7 +108,8 @@ class ClassificationPredictor(Predictor):
         return [self._predictions(row, top) for row in self.probabilities(texts).tolist()]
 
     def split(self, line: str) -> Texts:
-        """The texts of a line. Raises UsageError for a wrong number of them."""
+        """The texts of a line. Raises UsageError for a wrong number of them, and for what is not a line."""
+        line = one_text(line)
         texts = tuple(line.split("\t")) if self.num_texts > 1 else (line,)
         if len(texts) != self.num_texts:
             raise UsageError(f"expected {self.num_texts} texts separated by tabs, got {len(texts)}: {line[:80]!r}.")

@@ -18,7 +18,7 @@ from heed.evaluation.test_set import HeldOut
 from heed.nn.reader_heads import ReaderWithHead
 from heed.report.validation import measured
 from heed.run import Run
-from heed.tasks.arguments import require_top, several_texts
+from heed.tasks.arguments import one_text, require_top, several_texts
 from heed.tasks.embedding import TokenAttention, TokenVectors, encoder_attention, encoder_vectors
 from heed.tasks.masked_language_model.data import MaskedTextData
 from heed.tasks.masked_language_model.prepare import MASK
@@ -82,7 +82,7 @@ class MaskedLanguageModelPredictor(Predictor):
 
     def read(self, text: str) -> Reading:
         """The words of a text, what else is likely at each of them (see `reading.py`), and the attention over it."""
-        ids = self.ids_with_masks(text)
+        ids = self.ids_with_masks(one_text(text))
         return read(self.model, self.tokenizer, ids, self.mask_id, self.run.device)
 
     def token_vectors(self, texts: Sequence[str]) -> list[TokenVectors]:
