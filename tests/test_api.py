@@ -157,6 +157,20 @@ def test_errors_of_embed_name_the_line(translator: heed.api.Predictor) -> None:
     assert translator.embed([]).shape == (0, len(translator.embed("ba")))
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"new_vocabulary": True}, "--init-vocabulary new needs --init RUN"),
+        ({"init_parts": "encoder"}, "--init-parts and --init-backward need --init RUN"),
+        ({"init_parts": "decoder"}, "--init-parts must be all, encoder or embeddings, got 'decoder'"),
+        ({"init_parts": None}, "--init-parts must be all, encoder or embeddings, got None"),
+    ],
+)
+def test_options_of_a_beginning_without_one_are_refused(options: dict[str, Any], message: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=message):
+        heed.train(tiny_keys(tmp_path, training__max_steps=1), tmp_path / "run", quiet=True, **options)
+
+
 def test_a_single_further_run_may_be_given_as_a_path(translator: heed.api.Predictor) -> None:
     folder = translator.run.folder
     one, several = heed.load(folder, ensemble=folder), heed.load(folder, ensemble=[folder])
