@@ -14,7 +14,7 @@ from wrong_arguments import refuses_wrong_tops
 
 import heed
 from heed.core.config import to_toml
-from heed.core.errors import DataError, HeedError, UsageError
+from heed.core.errors import DataError, HeedError, MissingInputError, UsageError
 from heed.data.validation import read_valid
 from heed.decoding.options import SearchOptions
 from heed.execute import check_folder
@@ -169,6 +169,13 @@ def test_errors_of_embed_name_the_line(translator: heed.api.Predictor) -> None:
 def test_options_of_a_beginning_without_one_are_refused(options: dict[str, Any], message: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=message):
         heed.train(tiny_keys(tmp_path, training__max_steps=1), tmp_path / "run", quiet=True, **options)
+
+
+def test_load_refuses_a_tag_and_a_memory_that_do_not_exist(translator: heed.api.Predictor, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="--tag xx: the run was trained without tags"):
+        heed.load(translator.run.folder, tag="xx")
+    with pytest.raises(MissingInputError, match="none"):
+        heed.load(translator.run.folder, memory=tmp_path / "none.memory")
 
 
 def test_a_single_further_run_may_be_given_as_a_path(translator: heed.api.Predictor) -> None:

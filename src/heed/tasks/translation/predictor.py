@@ -182,8 +182,7 @@ class TranslationPredictor(Translating, Predictor):
         """The features of the encoder at each token of each source."""
         self.require("embed")
         sources = [self.data.normaliser.apply(text) for text in several_texts(texts)]
-        encoder: Any = self.run.model.encoder
-        return encoder_vectors(encoder, self.run.tokenizers["src"], sources, self.run.device)
+        return encoder_vectors(cast(Any, self.run.model).encoder, self.run.tokenizers["src"], sources, self.run.device)
 
     def self_attention(self, texts: Sequence[str], random_weights: bool = False) -> list[TokenAttention]:
         """The self-attention of the encoder between the tokens of each source."""
@@ -206,8 +205,7 @@ class TranslationPredictor(Translating, Predictor):
         work = [Distillation(self, data, folder, options, quiet)]
         if reverse is not None:
             opposite = in_opposite_direction(reverse[0], self)
-            search = plain_search(opposite.decoding)
-            back = BackTranslation(opposite, data, reverse[1], search, quiet, teacher=self)
+            back = BackTranslation(opposite, data, reverse[1], plain_search(opposite.decoding), quiet, teacher=self)
             back.warn_about_text()
             work.append(back)
         for each in work:
@@ -295,6 +293,10 @@ class TranslationPredictor(Translating, Predictor):
     def open(self) -> None:
         if self.engine is None or self._derives:
             super().open()
+        if self.tag is not None:
+            _ = self.source_tag  # that the run has it
+        if isinstance(self.combined.memory, Path):
+            _ = self.translator  # opens the memory
         if self.run.awaits_scorer:
             warn(
                 f"{self.run.folder}: only the phrases translate, since the training of their scorer is not finished. "
@@ -321,8 +323,7 @@ class TranslationPredictor(Translating, Predictor):
         return max(1, (self.run.num_workers or num_cpus()) // torch.get_num_threads()) if on_cpu else 1
 
     def _search_with_pytorch(self, requests: Sequence[Request], options: SearchOptions) -> dict[Request, Hypothesis]:
-        assert isinstance(self.translator, ModelTranslator)
-        return self.translator.search_in_batches(requests, options)
+        return cast(ModelTranslator, self.translator).search_in_batches(requests, options)
 
     @property
     def _is_convertible(self) -> bool:
