@@ -42,7 +42,7 @@ def texts_or_words(inputs: Any) -> Sequence[str | Sequence[str]]:
     """The inputs as a sequence of texts and of lists of words; a single text as one of one. Raises UsageError."""
     found: list[str | Sequence[str]] = []
     for each in several(inputs):
-        words = [each] if isinstance(each, str | bytes) or not isinstance(each, Iterable) else list(each)
+        words: Sequence[Any] = [each] if isinstance(each, str | bytes) or not isinstance(each, Iterable) else list(each)
         if wrong := [word for word in words if not isinstance(word, str)][:1]:
             raise UsageError(f"expected texts or lists of words, got {type(wrong[0]).__name__} in the list.")
         found.append(each if isinstance(each, str) else words)
