@@ -130,7 +130,14 @@ def test_wrong_types_and_options_are_refused_in_words(translator: heed.api.Predi
         (lambda: changed(min_tokens=9, max_tokens=2), "SearchOptions: min_tokens must not be above"),
         (lambda: heed.SearchOptions(max_token=5), "SearchOptions: unknown key 'max_token'. Did you mean 'max_tokens'?"),  # type: ignore[call-arg]
         (lambda: heed.SearchOptions(beam_size=0), "beam_size: expected a whole number from 1 to 1000, got 0"),
-        (lambda: heed.load(translator.run.folder, num_workers=-1), "num_workers must not be negative"),
+        (lambda: heed.load(translator.run.folder, num_workers=-1), "num_workers must be a whole number from 0 on"),
+        (lambda: heed.load("x", num_workers="2"), "num_workers must be a whole number from 0 on, got '2'"),  # type: ignore[arg-type]
+        (lambda: heed.load("x", num_workers=None), "num_workers must be a whole number from 0 on, got None"),  # type: ignore[arg-type]
+        (lambda: heed.load("x", num_workers=1.5), "num_workers must be a whole number from 0 on, got 1.5"),  # type: ignore[arg-type]
+        (lambda: heed.load("x", device=None), "device must be auto, cpu, cuda or cuda:N, got None"),  # type: ignore[arg-type]
+        (lambda: heed.load("x", device=0), "device must be auto, cpu, cuda or cuda:N, got 0"),  # type: ignore[arg-type]
+        (lambda: heed.load("x", members=int), "members must be a list of classes, got <class 'int'>"),  # type: ignore[arg-type]
+        (lambda: heed.train({}, "x", 3), "changes must be a mapping of recipe keys, got 3"),  # type: ignore[arg-type]
         (lambda: heed.evaluate([], text="x"), "name at least one run"),
         (lambda: heed.load(None), "folder must be the path of a run folder, as a str or a pathlib.Path; got None"),  # type: ignore[arg-type]
         (lambda: heed.load("x", ensemble=[3]), "ensemble must be the path of a run folder, .* got 3"),  # type: ignore[list-item]
@@ -176,6 +183,11 @@ def test_load_refuses_a_tag_and_a_memory_that_do_not_exist(translator: heed.api.
         heed.load(translator.run.folder, tag="xx")
     with pytest.raises(MissingInputError, match="none"):
         heed.load(translator.run.folder, memory=tmp_path / "none.memory")
+
+
+def test_a_folder_whose_name_is_too_long_is_refused() -> None:
+    with pytest.raises(MissingInputError, match=r"^x{300}: File name too long\."):
+        heed.load("x" * 5000)
 
 
 def test_a_single_further_run_may_be_given_as_a_path(translator: heed.api.Predictor) -> None:
