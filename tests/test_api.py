@@ -6,13 +6,15 @@ import signal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from toy import WORDS, prepared, tiny_keys, trainer_of, without_shape_checks, write_lines
+from wrong_arguments import refuses_wrong_tops
 
 import heed
 from heed.core.config import to_toml
-from heed.core.errors import DataError, HeedError, UsageError
+from heed.core.errors import DataError, HeedError, MissingInputError, UsageError
 from heed.data.validation import read_valid
 from heed.decoding.options import SearchOptions
 from heed.execute import check_folder
@@ -119,6 +121,7 @@ def test_wrong_types_and_options_are_refused_in_words(translator: heed.api.Predi
 
     for wrong, message in (
         (lambda: translator.translate(3), "expected a text or a list of texts, got int"),
+        (lambda: translator.translate(np.array("ba")), "expected a text or a list of texts, got ndarray"),
         (lambda: translator.translate(["ba", 3]), "got int in the list"),
         (lambda: translator.translate(["ba", None]), "got NoneType in the list"),
         (lambda: translator.translate("ba", {"beam_size": 3}), "options must be a heed.SearchOptions, got dict"),
@@ -127,7 +130,14 @@ def test_wrong_types_and_options_are_refused_in_words(translator: heed.api.Predi
         (lambda: changed(min_tokens=9, max_tokens=2), "SearchOptions: min_tokens must not be above"),
         (lambda: heed.SearchOptions(max_token=5), "SearchOptions: unknown key 'max_token'. Did you mean 'max_tokens'?"),  # type: ignore[call-arg]
         (lambda: heed.SearchOptions(beam_size=0), "beam_size: expected a whole number from 1 to 1000, got 0"),
-        (lambda: heed.load(translator.run.folder, num_workers=-1), "num_workers must not be negative"),
+        (lambda: heed.load(translator.run.folder, num_workers=-1), "num_workers must be a whole number from 0 on"),
+        (lambda: heed.load("x", num_workers="2"), "num_workers must be a whole number from 0 on, got '2'"),  # type: ignore[arg-type]
+        (lambda: heed.load("x", num_workers=None), "num_workers must be a whole number from 0 on, got None"),  # type: ignore[arg-type]
+        (lambda: heed.load("x", num_workers=1.5), "num_workers must be a whole number from 0 on, got 1.5"),  # type: ignore[arg-type]
+        (lambda: heed.load("x", device=None), "device must be auto, cpu, cuda or cuda:N, got None"),  # type: ignore[arg-type]
+        (lambda: heed.load("x", device=0), "device must be auto, cpu, cuda or cuda:N, got 0"),  # type: ignore[arg-type]
+        (lambda: heed.load("x", members=int), "members must be a list of classes, got <class 'int'>"),  # type: ignore[arg-type]
+        (lambda: heed.train({}, "x", 3), "changes must be a mapping of recipe keys, got 3"),  # type: ignore[arg-type]
         (lambda: heed.evaluate([], text="x"), "name at least one run"),
         (lambda: heed.load(None), "folder must be the path of a run folder, as a str or a pathlib.Path; got None"),  # type: ignore[arg-type]
         (lambda: heed.load("x", ensemble=[3]), "ensemble must be the path of a run folder, .* got 3"),  # type: ignore[list-item]
@@ -142,6 +152,42 @@ def test_wrong_types_and_options_are_refused_in_words(translator: heed.api.Predi
             wrong()
     assert changed(nbest=3, beam_size=2, ban=["ce"]) == changed(nbest=3, beam_size=3, ban=("ce",))
     assert translator.translate(text for text in ("ba ce", "di")) == translator.translate(["ba ce", "di"])
+
+
+def test_the_number_of_translations_is_checked(translator: heed.api.Predictor) -> None:
+    refuses_wrong_tops(translator.predict, ["ba ce"])
+
+
+def test_errors_of_embed_name_the_line(translator: heed.api.Predictor) -> None:
+    with pytest.raises(DataError, match="line 2 has the lone surrogate U"):
+        translator.embed(["ba", "ce \ud800"])
+    assert translator.embed([]).shape == (0, len(translator.embed("ba")))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"new_vocabulary": True}, "--init-vocabulary new needs --init RUN"),
+        ({"init_parts": "encoder"}, "--init-parts and --init-backward need --init RUN"),
+        ({"init_parts": "decoder"}, "--init-parts must be all, encoder or embeddings, got 'decoder'"),
+        ({"init_parts": None}, "--init-parts must be all, encoder or embeddings, got None"),
+    ],
+)
+def test_options_of_a_beginning_without_one_are_refused(options: dict[str, Any], message: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=message):
+        heed.train(tiny_keys(tmp_path, training__max_steps=1), tmp_path / "run", quiet=True, **options)
+
+
+def test_load_refuses_a_tag_and_a_memory_that_do_not_exist(translator: heed.api.Predictor, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="--tag xx: the run was trained without tags"):
+        heed.load(translator.run.folder, tag="xx")
+    with pytest.raises(MissingInputError, match="none"):
+        heed.load(translator.run.folder, memory=tmp_path / "none.memory")
+
+
+def test_a_folder_whose_name_is_too_long_is_refused() -> None:
+    with pytest.raises(MissingInputError, match=r"^x{300}: File name too long\."):
+        heed.load("x" * 5000)
 
 
 def test_a_single_further_run_may_be_given_as_a_path(translator: heed.api.Predictor) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from tiny_speakers import CHARACTERS, LINES, WORDS_OF_STREAM, train_speaker
+from wrong_arguments import refuses_wrong_tops
 
 import heed
 from heed.core.errors import DataError, UsageError
@@ -50,11 +51,18 @@ def test_a_prompt_is_one_text_and_unknown_words_have_no_neighbours(speakers: lis
     loaded = heed.load(speakers[0])
     with pytest.raises(UsageError, match="a prompt is one text, got list: call generate for each prompt"):
         loaded.generate(["the", "a"])
-    with pytest.raises(UsageError, match="top must be at least 1"):
-        loaded.neighbours("the", top=0)
+    refuses_wrong_tops(loaded.neighbours, "the")
     if loaded.run.recipe.tokenizer.kind == "word":
         with pytest.raises(DataError, match="no vector for qqq: not in its vocabulary"):
             loaded.neighbours("qqq")
+
+
+@pytest.mark.parametrize("wrong", [{"beam_size": 3}, 3, SearchOptions])
+def test_options_of_another_type_are_refused(wrong: Any, speakers: list[Path]) -> None:
+    loaded = heed.load(speakers[0])
+    for method in (loaded.generate, loaded.continuations):
+        with pytest.raises(UsageError, match=f"options must be a heed.SearchOptions, got {type(wrong).__name__}"):
+            method("the", wrong)
 
 
 def test_the_default_length_does_not_depend_on_the_options(speakers: list[Path]) -> None:

@@ -63,13 +63,13 @@ def load(
         MissingInputError, DataError: It is not a run folder, or it is damaged.
         UsageError: The runs cannot be combined.
     """
-    register(*members)
+    register(*_members(members))
     if precision not in ("float32", "bfloat16", "int8"):
         raise UsageError(f"precision must be float32, bfloat16 or int8, got {precision!r}.")
     if engine not in ("auto", "torch", "ctranslate2"):
         raise UsageError(f"engine must be auto, torch or ctranslate2, got {engine!r}.")
-    if num_workers < 0:
-        raise UsageError(f"num_workers must not be negative, got {num_workers}.")
+    if not isinstance(num_workers, int) or isinstance(num_workers, bool) or num_workers < 0:
+        raise UsageError(f"num_workers must be a whole number from 0 on, got {num_workers!r:.80}.")
     folders = [_path(folder, "folder", RUN_FOLDER), *_paths(ensemble, "ensemble", RUN_FOLDER)]
     lm = None if lm is None else _path(lm, "lm", RUN_FOLDER)
     run, *others = (Run(path, choose_device(device), tag) for path in folders)
@@ -156,7 +156,9 @@ def train(
     Raises:
         HeedError: A signal stopped the training.
     """
-    register(*members)
+    register(*_members(members))
+    if changes is not None and not isinstance(changes, Mapping):
+        raise UsageError(f"changes must be a mapping of recipe keys, got {changes!r:.80}.")
     options = TrainOptions(
         _path(out, "out", RUN_FOLDER), overwrite, force, _path(init, "init", RUN_FOLDER) if init else None, device,
         quiet, new_vocabulary=new_vocabulary, init_parts=init_parts,
@@ -177,6 +179,13 @@ def train(
     if outcome.interrupted_by is not None:
         raise HeedError(f"{outcome.reason}; continue with: {resume_command(Path(out))}")
     return load(out)
+
+
+def _members(members: Iterable[Any]) -> Iterable[Any]:
+    """The argument `members`. Raises UsageError for a single member, or anything else that is no list."""
+    if not isinstance(members, Iterable):
+        raise UsageError(f"members must be a list of classes, got {members!r:.80}.")
+    return members
 
 
 def _path(value: object, name: str, what: str) -> Path:

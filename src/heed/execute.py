@@ -26,7 +26,7 @@ from heed.models.depth_change import with_layers
 from heed.models.vocabulary_change import same_pieces, with_vocabularies
 from heed.nn.device import choose_device
 from heed.nn.weight_file import save_weights
-from heed.planner import Plan, TrainOptions, check_diagnosis, tokenizer_of, transfer_of
+from heed.planner import Plan, TrainOptions, tokenizer_of, transfer_of
 from heed.recipe import require_trainable_together
 from heed.report.page import REPORT, finish_report
 from heed.report.usability import kept_validation
@@ -35,7 +35,7 @@ from heed.scorer import judge, plan_scorer, scorer_limits, scorer_options
 from heed.tasks.prepare import CORPUS, DIAGNOSIS, add_seen, require_enough, vocabulary_digests, write_corpus
 from heed.tasks.task import Task
 from heed.text.doctor.diagnose import unknown_pieces
-from heed.text.doctor.findings import Finding
+from heed.text.doctor.findings import Finding, check_diagnosis
 from heed.training.checkpoints import (
     Checkpoint,
     list_checkpoints,

@@ -9,13 +9,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import torch
 
 from heed.core.config import Document
 from heed.core.environment import data_dir
-from heed.core.errors import DataError, UsageError
+from heed.core.errors import UsageError
 from heed.core.progress import warn
 from heed.data.batch import TrainingBatch
 from heed.limits import LIMITS
@@ -67,6 +67,22 @@ class TrainOptions:
     is_part: bool = False
     """The model only serves another one of the same data: the data and what to expect are not described again."""
 
+    def require_consistent(self) -> None:
+        """Raise UsageError for parts of weights that do not exist, and for options that need others or exclude them."""
+        if self.new_vocabulary and (self.init is None or self.tokenizer_of is not None):
+            raise UsageError("--init-vocabulary new needs --init RUN, and cannot be combined with --tokenizer-of.")
+        if self.init_parts not in get_args(InitParts):
+            raise UsageError(f"--init-parts must be all, encoder or embeddings, got {self.init_parts!r:.80}.")
+        if self.init_parts == "all" and self.init_backward is None:
+            return
+        if self.init is None or self.new_vocabulary or self.tokenizer_of is not None:
+            raise UsageError(
+                "--init-parts and --init-backward need --init RUN, whose vocabulary they keep: leave out "
+                "--init-vocabulary new and --tokenizer-of."
+            )
+        if self.init_backward is not None and self.init_parts != "encoder":
+            raise UsageError("--init-backward needs --init-parts encoder.")
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -107,6 +123,7 @@ class Planner:
 
     def __init__(self, document: Document, overrides: Mapping[str, object], options: TrainOptions) -> None:
         require_known_format(document)
+        options.require_consistent()
         self.document = document
         self.overrides = dict(overrides)
         self.quiet = options.quiet
@@ -167,8 +184,7 @@ class Planner:
         unused = [key for key in LIMITS if key in self.overrides and key not in used]
         if unused and MODELS[recipe.model.kind].count_based and not recipe.training.scorer:
             verb = "have" if len(unused) > 1 else "has"
-            listed = " and ".join(unused)
-            warn(f"{listed} {verb} no effect: {recipe.model.kind} is estimated from counts.", self.quiet)
+            warn(f"{' and '.join(unused)} {verb} no effect: {recipe.model.kind} is estimated from counts.", self.quiet)
 
     def _with_fitting_schedule(self, plan: Plan) -> Plan:
         """Choose the schedule for the updates that the limits allow, around the keys that were given.
@@ -357,8 +373,7 @@ def _differs_in_depth(init: Run, recipe: Recipe) -> bool:
 
 def _characters_per_row(diagnosis: Diagnosis) -> float:
     """Mean number of characters of the longer side of a row."""
-    statistics = diagnosis.statistics
-    return max((value for name, value in statistics.items() if name.endswith("_characters")), default=1.0)
+    return max((value for name, value in diagnosis.statistics.items() if name.endswith("_characters")), default=1.0)
 
 
 def _growth(diagnosis: Diagnosis) -> float:
@@ -433,17 +448,3 @@ def _trial(plan: Plan) -> tuple[GenerativeModel, Task, TrainingBatch, float] | N
 def _num_held_in_epoch(data: Any) -> float:
     """About how many of an epoch's rows, with repetitions, are held out for validation."""
     return data.num_held_out * getattr(data, "share", 1.0) * getattr(data, "repeat", 1) if data.holds_out else 0.0
-
-
-def check_diagnosis(diagnosis: Diagnosis, force: bool) -> None:
-    """Raise DataError for data that would ruin the training."""
-    require_readable(diagnosis)
-    if diagnosis.stops and not force:
-        reasons = "\n".join(f"  {finding.message} {finding.advice}" for finding in diagnosis.stops)
-        raise DataError(f"this data would ruin the run:\n{reasons}\nFix it, or continue with --force.")
-
-
-def require_readable(diagnosis: Diagnosis) -> None:
-    """Raise DataError for data that cannot be read completely, even with --force."""
-    if unreadable := [finding.message for finding in diagnosis.stops if finding.check == "unreadable"]:
-        raise DataError("\n".join(unreadable))

@@ -70,7 +70,11 @@ class Run:
         self.num_workers = 0
         """Batches that CTranslate2 searches at the same time (0: one for each CPU)."""
         self._shares_model_of: Run | None = None
-        if not self.folder.is_dir():
+        try:
+            is_folder = self.folder.is_dir()
+        except OSError as error:  # the name is too long, or a folder above may not be entered
+            raise MissingInputError(f"{folder!s:.300}: {error.strerror}.") from error
+        if not is_folder:
             raise MissingInputError(f"{folder}: no such run folder. `heed train --out` creates one.")
         if not self.files.has(RECIPE):
             if is_aligner_run(self.folder):

@@ -13,6 +13,7 @@ import torch
 from command import call
 from random_models import model_of, random_images
 from toy_images import TINY, encoded, keys_of, scenes, write_scenes, write_tar
+from wrong_arguments import refuses_wrong_tops
 
 import heed
 from heed.core.errors import DataError, UsageError
@@ -367,3 +368,10 @@ def test_images_and_text_are_not_mixed_up(run: Path, data: Path) -> None:
     assert (asked.code, "captions images: give --images F, a file, a folder or a .tar." in asked.err) == (2, True)
     half = call("evaluate", run, "--captions", data / "captions.tsv")
     assert (half.code, "give --captions F and --images F together." in half.err) == (2, True)
+
+
+def test_the_number_of_captions_is_checked(run: Path) -> None:
+    loaded = heed.load(run)
+    image = np.zeros((3, 64, 64), dtype=np.uint8)
+    for method in (loaded.predict, loaded.caption, loaded.look):
+        refuses_wrong_tops(method, image)

@@ -16,9 +16,10 @@ import pytest
 import torch
 from command import call
 from toy import without_shape_checks
+from wrong_arguments import refuses_what_is_no_text, refuses_wrong_tops
 
 import heed
-from heed.core.errors import UsageError
+from heed.core.errors import MissingInputError, UsageError
 from heed.core.run_files import RunFiles
 from heed.data.validation import read_valid
 from heed.models.linear import Examples, LinearConfig, LinearNgrams
@@ -178,6 +179,16 @@ def test_an_average_answers_with_parts_that_are_weighed_for_its_weights(trained:
     assert {*parts} == {"linear", "neural"}
     expected = combinations(averaged.labels.link, parts, targets_of(averaged.labels, [row[-1] for row in rows]))
     assert averaged.answer in expected
+
+
+@pytest.mark.parametrize("name", ["answer.json", "linear.safetensors"])
+def test_a_classifier_without_one_of_its_files_is_refused(name: str, trained: Path, tmp_path: Path) -> None:
+    run = shutil.copytree(trained, tmp_path / "run")
+    Combination("both", {"linear": 2.0, "neural": 0.1}).write(RunFiles(run))
+    assert heed.load(run).predict("the film was great")[0][0].text == "pos"
+    (run / name).unlink()
+    with pytest.raises(MissingInputError, match=f"{name} is missing. Restore the run's original file"):
+        heed.load(run)
 
 
 def test_the_linear_model_alone_explains_itself(trained: Path, tmp_path: Path) -> None:
@@ -501,3 +512,15 @@ def test_pairs_get_a_reader_that_compares_their_texts() -> None:
     for number, kind in ((1, "cnn"), (2, "decomposable_attention")):
         stats = CorpusStats(5000, 60.0, measured={"num_texts": float(number)})
         assert ClassificationTask.defaults(stats, machine, {}).values["model.kind"] == kind
+
+
+def test_the_number_of_answers_is_checked(trained: Path) -> None:
+    predictor = heed.load(trained)
+    refuses_wrong_tops(predictor.predict, ["a film"])
+    refuses_wrong_tops(lambda table, top: next(predictor.predict_table(table, top)), trained.parent / "train.csv")
+
+
+def test_what_is_no_text_is_not_explained(trained: Path) -> None:
+    predictor = heed.load(trained)
+    for method in (predictor.explain, predictor.attend, predictor.read):
+        refuses_what_is_no_text(method)

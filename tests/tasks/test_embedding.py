@@ -10,7 +10,7 @@ import pytest
 import torch
 from random_models import model_of
 
-from heed.core.errors import UsageError
+from heed.core.errors import DataError, UsageError
 from heed.nn.contract import TokenSource
 from heed.tasks.embedding import Neighbourhood, encoder_vectors, expressions, generator_vectors, whole_words
 from heed.text.tokenizers.symbols import Word
@@ -40,6 +40,13 @@ def test_a_language_model_gives_its_features_after_each_token(name: str) -> None
         features, _ = model.advance(torch.tensor([[1, *ids]]), model.start(None, 1))
         np.testing.assert_allclose(found.vectors, features[0, 1:].numpy(), atol=1e-5)
         np.testing.assert_allclose(found.pooled("last"), features[0, -1].numpy(), atol=1e-5)
+
+
+@pytest.mark.parametrize("read", [encoder_vectors, generator_vectors])
+def test_a_text_that_is_too_long_to_be_read_at_once_has_no_vectors(read: Any) -> None:
+    model = model_of("gpt") if read is generator_vectors else model_of("transformer").encoder
+    with pytest.raises(DataError, match="a line has 10,001 tokens, but at most 10,000 can be embedded at once"):
+        read(model, TOKENIZER, ["a", "a " * 10_001], CPU)
 
 
 def test_expressions_join_words_by_plus_and_minus() -> None:

@@ -13,6 +13,7 @@ import torch
 from command import call
 from toy import WORDS, events, unchecked_shapes, without_shape_checks, write_lines
 from trainings import content
+from wrong_arguments import refuses_what_is_no_text, refuses_wrong_tops
 
 import heed
 from heed.data.schedule import START
@@ -203,3 +204,11 @@ def test_only_a_vocabulary_with_a_mask_can_be_kept(run: Path, tmp_path: Path) ->
     words = ("train", "--task", "masked-language-model", "--text", text, "--out", tmp_path / "new", *TINY[:-2])
     result = call(*words, "--tokenizer-of", tmp_path / "lm", "--quiet")
     assert result.code == 2 and "vocabulary has no <mask>" in result.err
+
+
+def test_the_number_of_words_is_checked(run: Path) -> None:
+    refuses_wrong_tops(heed.load(run).predict, ["the <mask> sees"])
+
+
+def test_what_is_no_text_is_not_read(run: Path) -> None:
+    refuses_what_is_no_text(heed.load(run).read)

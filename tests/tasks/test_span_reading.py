@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 from toy import unchecked_shapes
 from toy_questions import tiny_reader
+from wrong_arguments import refuses_what_is_no_text, refuses_wrong_tops
 
 from heed.core.errors import UsageError
 from heed.inspect import inspect_reader
 from heed.tasks.predictor import Predictor
 from heed.tasks.span.answering import Spans
+from heed.text.readers.questions import Question
 
 CONTEXT = "Ann lives in New York, house 7. Cem went to Oslo, house 3."
 
@@ -69,3 +71,17 @@ def test_a_context_in_several_windows_has_no_attention(reader: Predictor) -> Non
 def test_a_text_without_a_question_is_refused(reader: Predictor) -> None:
     with pytest.raises(UsageError, match="expected a question, a tab and its context"):
         inspect_reader(reader, "Where is Ann?")
+
+
+def test_the_number_of_answers_is_checked(reader: Predictor) -> None:
+    refuses_wrong_tops(reader.predict, [f"Where is Ann?\t{CONTEXT}"])
+    refuses_wrong_tops(reader.extract, [Question(1, "Where is Ann?", CONTEXT)])
+
+
+def test_what_is_no_question_is_not_answered(reader: Predictor) -> None:
+    refuses_what_is_no_text(reader.read)
+    for wrong, kind in (("Where is Ann?", "str"), ([None], "NoneType")):
+        with pytest.raises(UsageError, match=f"extract takes .*Question objects, got {kind}: predict takes lines"):
+            reader.extract(wrong)
+    question = Question(1, "Where is Ann?", CONTEXT)
+    assert reader.extract(iter([question])) == reader.extract(question) == reader.extract([question])

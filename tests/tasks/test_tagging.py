@@ -13,6 +13,7 @@ import torch
 from command import call
 from toy import events, unchecked_shapes
 from toy_tags import TINY, conll, rows, tiny_tagger, write_conll
+from wrong_arguments import refuses_what_is_no_text, refuses_wrong_tops
 
 import heed
 from heed.core.errors import DataError, UsageError
@@ -373,3 +374,17 @@ def test_a_damaged_list_of_labels_is_refused(tagger: Any, tmp_path: Path) -> Non
 def test_a_reader_with_a_head_names_its_weights(tagger: Any) -> None:
     assert isinstance(tagger.run.model, ReaderWithHead) and type(tagger.run.model.head) is TAG_HEADS["crf"]
     assert {name.split(".")[0] for name, _ in tagger.run.model.named_parameters()} == {"reader", "head"}
+
+
+def test_the_number_of_taggings_is_checked(tagger: Any) -> None:
+    refuses_wrong_tops(tagger.predict, ["Bob Ray"])
+
+
+def test_what_is_no_text_is_not_tagged(tagger: Any) -> None:
+    refuses_what_is_no_text(tagger.read)
+    for wrong, kind in ((["a", None], "NoneType"), ([["ba", None]], "NoneType"), (b"ba", "bytes"), ([[b"a"]], "bytes")):
+        with pytest.raises(UsageError, match=f"expected texts or lists of words, got {kind} in the list"):
+            tagger.predict(wrong)
+    with pytest.raises(UsageError, match="expected a text or a list of texts, got NoneType in the list"):
+        tagger.token_vectors(["a", None])
+    assert tagger.predict([iter(["Bob", "Ray"])]) == tagger.predict([("Bob", "Ray")])

@@ -241,7 +241,8 @@ def recipe_like(
 def _plan(recipe: Path | None, keys: dict[str, object], options: TrainOptions, teacher: Path) -> Plan:
     """Plan the student's training without translations. Raises HeedError for a recipe or data that is refused."""
     from heed.core.config import Document, read_toml
-    from heed.planner import Planner, check_diagnosis
+    from heed.planner import Planner
+    from heed.text.doctor.findings import check_diagnosis
 
     planner = Planner(Document() if recipe is None else read_toml(recipe), keys, options)
     try:

@@ -218,31 +218,14 @@ def train(
         raise typer.Exit(train_seeds(new_runs(seeds, run.out, recipe, keys), False, threads, sys.argv[1:], quiet))
     from heed.planner import TrainOptions
 
-    new_vocabulary = run.init_vocabulary == "new"
-    if new_vocabulary and (run.init is None or run.tokenizer_of is not None):
-        raise UsageError("--init-vocabulary new needs --init RUN, and cannot be combined with --tokenizer-of.")
-    _check_parts(run)
     if run.restartable and run.overwrite:
         raise UsageError("--restartable continues the run in --out, which --overwrite removes: leave out one of them.")
     options = TrainOptions(
         run.out or Path(), run.overwrite or run.restartable, run.force, run.init, device, quiet, run.tokenizer_of,
-        new_vocabulary, run.init_parts, run.init_backward,
+        run.init_vocabulary == "new", run.init_parts, run.init_backward,
     )  # fmt: skip
     use_threads(threads)
     run_training(recipe, keys, options, run.dry_run, run.restartable, advises=not threads, guessed=guessed)
-
-
-def _check_parts(run: RunFlags) -> None:
-    """Raise UsageError for parts of weights that do not exist, or cannot keep their vocabulary."""
-    if run.init_parts == "all" and run.init_backward is None:
-        return
-    if run.init is None or run.init_vocabulary == "new" or run.tokenizer_of is not None:
-        raise UsageError(
-            "--init-parts and --init-backward need --init RUN, whose vocabulary they keep: leave out "
-            "--init-vocabulary new and --tokenizer-of."
-        )
-    if run.init_backward is not None and run.init_parts != "encoder":
-        raise UsageError("--init-backward needs --init-parts encoder.")
 
 
 def recipe_and_flags(words: Sequence[str]) -> tuple[Path | None, list[str]]:
@@ -334,7 +317,8 @@ def _lead(
     """Print the plan and carry it out, unless that is all; on several ranks, the first one does."""
     from heed.core.config import Document, read_toml
     from heed.execute import check_folder, execute
-    from heed.planner import Planner, advise_threads, check_diagnosis, require_readable
+    from heed.planner import Planner, advise_threads
+    from heed.text.doctor.findings import check_diagnosis, require_readable
 
     if not dry_run:
         check_folder(options)

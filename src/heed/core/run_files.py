@@ -53,6 +53,10 @@ class RunFiles:
         """Whether the name exists. A link or a pipe is refused when it is read."""
         return os.path.lexists(self.folder / name)
 
+    def has_lost(self, name: str) -> bool:
+        """Whether the manifest lists a file that is missing."""
+        return not self.has(name) and name in read_digests(self.folder)
+
     def open(self, name: str, otherwise: str = RESTORE) -> BufferedReader:
         """A file for reading bytes, checked as a whole. `otherwise`: advice if it was changed.
 

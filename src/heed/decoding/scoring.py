@@ -132,7 +132,8 @@ def score_rows(
     Raises DataError for a sentence that is too long to be scored at once.
     """
     lengths = [max(len(ids), len(src_ids[i]) if src_ids else 0) + 1 for i, ids in enumerate(tgt_ids)]
-    require_short(max(lengths, default=0), model)
+    if not model.count_based:
+        require_short(max(lengths, default=0))
 
     def score(rows: Sequence[int]) -> list[TokenScores]:
         sources = [src_ids[i] for i in rows] if src_ids is not None else None
@@ -161,11 +162,11 @@ def score_targets(
     return in_length_order(lengths, range(len(lengths)), score)
 
 
-def require_short(num_tokens: int, model: Autoregressive) -> None:
-    """Raises DataError for a line with more tokens than the model can score at once."""
-    if num_tokens > MAX_SCORED_TOKENS and not model.count_based:
+def require_short(num_tokens: int, use: str = "scored") -> None:
+    """Raises DataError for a line with more tokens than a model that is not count-based can read at once."""
+    if num_tokens > MAX_SCORED_TOKENS:
         raise DataError(
-            f"a line has {num_tokens:,} tokens, but at most {MAX_SCORED_TOKENS:,} can be scored at once: "
+            f"a line has {num_tokens:,} tokens, but at most {MAX_SCORED_TOKENS:,} can be {use} at once: "
             "split it into sentences."
         )
 
@@ -249,7 +250,8 @@ class LineReader:
         """Lines of similar length are batched. Raises DataError for a line that is too long."""
         begins, ends = (bounds.astype(np.int64) for bounds in (text.offsets[:-1], text.offsets[1:]))
         lengths = ends - begins
-        require_short(int(lengths.max(initial=0)), self.model)
+        if not self.model.count_based:
+            require_short(int(lengths.max(initial=0)))
         lines = np.flatnonzero(lengths > 0)
 
         def score(indices: Sequence[int]) -> list[LogProbs]:

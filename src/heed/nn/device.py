@@ -25,7 +25,7 @@ def choose_device(name: str) -> torch.device:
     """
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
-    if re.fullmatch(r"cpu|cuda(:(0|[1-9]\d?))?", name, re.ASCII) is None:
+    if not isinstance(name, str) or re.fullmatch(r"cpu|cuda(:(0|[1-9]\d?))?", name, re.ASCII) is None:
         raise UsageError(f"--device must be auto, cpu, cuda or cuda:N, got {name!r}.")
     if name.startswith("cuda") and not torch.cuda.is_available():
         raise UsageError(f"--device {name}: PyTorch sees no CUDA device here. Use --device cpu.")

@@ -126,7 +126,7 @@ def vectors_of_ids(
         features: Tensor = reader.read(source_from_ids(ids, EOS_ID, PAD_ID).to(device))
         return features
 
-    return _vectors(read, reader, tokenizer, ids)
+    return _vectors(read, tokenizer, ids)
 
 
 @torch.inference_mode()
@@ -139,13 +139,13 @@ def generator_vectors(
         batch = collate(None, ids, range(len(ids)), BOS_ID, EOS_ID, PAD_ID).to(device)
         return forced_pass(model, None, batch.tgt_in)[:, 1:]  # the first follows the begin of the text
 
-    return _vectors(read, model, tokenizer, tokenizer.encode(texts))
+    return _vectors(read, tokenizer, tokenizer.encode(texts))
 
 
 def _vectors(
-    read: Callable[[Sequence[Sequence[int]]], Tensor], model: Any, tokenizer: Tokenizer, ids: Sequence[Sequence[int]]
+    read: Callable[[Sequence[Sequence[int]]], Tensor], tokenizer: Tokenizer, ids: Sequence[Sequence[int]]
 ) -> list[TokenVectors]:
-    require_short(max(map(len, ids), default=0), model)
+    require_short(max(map(len, ids), default=0), "embedded")
 
     def of(rows: Sequence[int]) -> list[TokenVectors]:
         chosen = [ids[row] for row in rows]

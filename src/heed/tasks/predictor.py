@@ -20,6 +20,7 @@ from heed.decoding.options import SearchOptions
 from heed.decoding.scoring import TextScorer, TokenScores
 from heed.inference.translator import ModelTranslator
 from heed.statistical.derivation import Derivation
+from heed.tasks.arguments import require_top, several_texts
 from heed.tasks.embedding import (
     Neighbourhood,
     Pooling,
@@ -54,23 +55,6 @@ class Combination:
 
 
 ALONE = Combination()
-
-
-def several(inputs: Any) -> Sequence[Any]:
-    """The inputs as a sequence; a single text, path or bytes as one of one. Raises UsageError for anything else."""
-    if isinstance(inputs, str | bytes | Path):
-        return [inputs]
-    if not isinstance(inputs, Iterable):
-        raise UsageError(f"expected a text or a list of texts, got {type(inputs).__name__}.")
-    return inputs if isinstance(inputs, Sequence) else list(inputs)
-
-
-def several_texts(inputs: Any) -> Sequence[str]:
-    """The inputs as a sequence of texts; a single text as one of one. Raises UsageError for anything else."""
-    texts = several(inputs)
-    if wrong := [text for text in texts if not isinstance(text, str)][:1]:
-        raise UsageError(f"expected a text or a list of texts, got {type(wrong[0]).__name__} in the list.")
-    return texts
 
 
 @dataclass(frozen=True)
@@ -238,7 +222,7 @@ class Predictor:
         """Tag a stream of lines, rows of tokens or sentences, which come in groups; yields the lines of output."""
         raise self._cannot("annotate")
 
-    def extract(self, questions: Sequence[Any], top: int = 1) -> Any:
+    def extract(self, questions: Any, top: int = 1) -> Any:
         """Return the `top` most probable answers to each `heed.text.readers.questions.Question`, best first."""
         raise self._cannot("extract")
 
@@ -320,7 +304,7 @@ class Predictor:
         require_pooling(pooling)
         if isinstance(texts, str):
             return np.asarray(self.embed([texts], pooling)[0])
-        return np.stack([vectors.pooled(pooling) for vectors in self.token_vectors(["", *several_texts(texts)])])[1:]
+        return np.stack([vectors.pooled(pooling) for vectors in self.token_vectors([*several_texts(texts), ""])])[:-1]
 
     @cached_property
     def neighbourhood(self) -> Neighbourhood:
@@ -342,8 +326,7 @@ class Predictor:
         The vectors of a sum have length 1, and its words are left out (Mikolov et al. 2013). Raises UsageError for
         several words without + or -, and DataError for an unknown word.
         """
-        if top < 1:
-            raise UsageError(f"top must be at least 1, got {top}.")
+        require_top(top)
         if not isinstance(query, str):
             raise UsageError(f"neighbours takes a word or a sum of words, got {type(query).__name__}.")
         found = expressions([query])

@@ -26,11 +26,12 @@ from heed.nn.images import PATCH
 from heed.report.usability import usability
 from heed.report.validation import measured
 from heed.run import Run
+from heed.tasks.arguments import require_top, several
 from heed.tasks.captioning.captioner import Captioner
 from heed.tasks.captioning.data import CaptioningData
 from heed.tasks.captioning.evaluate import check_images, evaluate_captions, read_test, with_baselines
 from heed.tasks.captioning.prepare import VALID_IMAGES
-from heed.tasks.predictor import ALONE, Combination, Prediction, Predictor, SeenCaption, several
+from heed.tasks.predictor import ALONE, Combination, Prediction, Predictor, SeenCaption
 from heed.text.readers.lines import Errors
 
 Image = str | Path | bytes | NDArray[np.uint8]
@@ -67,12 +68,14 @@ class CaptioningPredictor(Predictor):
         self.look(np.full((3, self.data.image_size, self.data.image_size), 128, dtype=np.uint8))
 
     def caption(self, images: Sequence[Any], top: int = 1) -> list[list[Prediction]]:
+        require_top(top)
         is_single = isinstance(images, np.ndarray) and images.ndim == 3
         each: Sequence[Any] = [images] if is_single else several(images)
         pixels = [self.pixels(image) for image in each]
         return [_predictions(best, top) for best in self.captions(pixels, top)]
 
     def look(self, image: Any, top: int = 1) -> SeenCaption:
+        require_top(top)
         pixels = self.pixels(image)
         [best] = self.captions([pixels], top)
         side = self.data.image_size // PATCH
@@ -80,6 +83,7 @@ class CaptioningPredictor(Predictor):
         return SeenCaption(best.text.strip(), words, side, side, tuple(each.text.strip() for each in best.alternatives))
 
     def caption_files(self, place: Path, top: int = 1) -> Iterator[tuple[str, list[Prediction]]]:
+        require_top(top)
         with open_images(place) as files:
             names = iter(files.names)
             while chunk := list(islice(names, AT_ONCE)):

@@ -20,7 +20,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from heed.core.errors import DataError
+from heed.core.errors import DataError, MissingInputError
 from heed.core.json_text import parse_json
 from heed.core.run_files import RESTORE, RunFiles
 from heed.nn.links import Identity, Link
@@ -49,7 +49,9 @@ class Combination:
 
     @staticmethod
     def read(files: RunFiles) -> Combination | None:
-        """The combination of a run folder; None before the first validation. Raises DataError."""
+        """The combination of a run folder; None before the first validation. Raises MissingInputError or DataError."""
+        if files.has_lost(ANSWER):
+            raise MissingInputError(f"{files.folder / ANSWER} is missing. {RESTORE}")
         if not files.has(ANSWER):
             return None
         try:

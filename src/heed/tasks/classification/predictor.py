@@ -13,18 +13,20 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from heed.core.errors import UsageError
+from heed.core.errors import MissingInputError, UsageError
+from heed.core.run_files import RESTORE
 from heed.models.linear import LinearNgrams
+from heed.tasks.arguments import one_text, require_top, several_texts
 from heed.tasks.classification.answer import Combination as Answer
 from heed.tasks.classification.attending import attended_sentences
 from heed.tasks.classification.explaining import explain
 from heed.tasks.classification.labels import THRESHOLD, Labels
-from heed.tasks.classification.linear_part import outputs_on_valid, read_linear
+from heed.tasks.classification.linear_part import LINEAR, outputs_on_valid, read_linear
 from heed.tasks.classification.reading import Encoding, neural_outputs
 from heed.tasks.classification.scoring import analyse, evaluate_table, open_test
 from heed.tasks.classification.text_reading import read
 from heed.tasks.embedding import TokenVectors, vectors_of_ids
-from heed.tasks.predictor import AttendedSentence, Explanation, Prediction, Predictor, several_texts
+from heed.tasks.predictor import AttendedSentence, Explanation, Prediction, Predictor
 from heed.tasks.prepare import chunks
 from heed.tasks.reading import Reading
 from heed.text.readers.corpus import format_of
@@ -58,11 +60,14 @@ class ClassificationPredictor(Predictor):
 
     @cached_property
     def linear(self) -> LinearNgrams | None:
-        """The linear model, if the run has one."""
+        """The linear model, if the run has one. Raises MissingInputError if the answers need it and it was lost."""
         if self.run.recipe.model.kind == "linear":
             model: LinearNgrams = self.run.model
             return model
-        return read_linear(self.run.folder, len(self.labels))
+        linear = read_linear(self.run.folder, len(self.labels))
+        if linear is None and "linear" in self.answer.factors:
+            raise MissingInputError(f"{self.run.folder / LINEAR} is missing. {RESTORE}")
+        return linear
 
     def can(self, ability: str) -> bool:
         has_vectors = self.run.recipe.model.kind != "linear" and not self.encoding.as_documents
@@ -97,12 +102,14 @@ class ClassificationPredictor(Predictor):
 
     def predict_texts(self, texts: Sequence[Texts], top: int = 1) -> list[list[Prediction]]:
         """As `predict`, for texts or pairs."""
+        require_top(top)
         if not texts:
             return []
         return [self._predictions(row, top) for row in self.probabilities(texts).tolist()]
 
     def split(self, line: str) -> Texts:
-        """The texts of a line. Raises UsageError for a wrong number of them."""
+        """The texts of a line. Raises UsageError for a wrong number of them, and for what is not a line."""
+        line = one_text(line)
         texts = tuple(line.split("\t")) if self.num_texts > 1 else (line,)
         if len(texts) != self.num_texts:
             raise UsageError(f"expected {self.num_texts} texts separated by tabs, got {len(texts)}: {line[:80]!r}.")
@@ -173,6 +180,7 @@ class ClassificationPredictor(Predictor):
 
         Texts are read from the columns with the headings of the training table. A row without a text has empty answers.
         """
+        require_top(top)
         opened = open_test(self, table, errors, with_labels=False)
         separator = "\t" if format_of(table) == "tsv" else ","
         names = [f"prediction{number or ''}" for number in [0, *range(2, top + 1)]]

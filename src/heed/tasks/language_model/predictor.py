@@ -12,7 +12,7 @@ from heed.data.text_stream import TextStream
 from heed.data.validation import read_valid
 from heed.decoding.detokenizer import Detokenizer
 from heed.decoding.hypothesis import Hypothesis
-from heed.decoding.options import USUAL_LENGTH, Request, SearchOptions
+from heed.decoding.options import USUAL_LENGTH, Request, SearchOptions, validated
 from heed.decoding.scoring import TextScorer, TokenScores, make_reader
 from heed.evaluation.likelihoods import evaluate_texts, read_by
 from heed.evaluation.test_set import HeldOut
@@ -23,12 +23,13 @@ from heed.inference.translator import ModelTranslator
 from heed.report.usability import usability
 from heed.report.validation import measured
 from heed.run import Run
+from heed.tasks.arguments import several_texts
 from heed.tasks.embedding import TokenAttention, TokenVectors, generator_attention, generator_vectors
 from heed.tasks.generation import combined_model, require_vocabularies
 from heed.tasks.language_model.converted import write_settings
 from heed.tasks.language_model.data import TextData
 from heed.tasks.language_model.dynamic_evaluation import DynamicOptions, DynamicReader
-from heed.tasks.predictor import ALONE, Combination, Predictor, several_texts
+from heed.tasks.predictor import ALONE, Combination, Predictor
 from heed.tasks.prepare import open_tokens
 from heed.text.tokenizers import Tokenizer
 from heed.text.vocabulary import UNK_ID, Vocabulary
@@ -81,9 +82,8 @@ class LanguageModelPredictor(Predictor):
         self.data.require_forward()
         if not isinstance(prompt, str):
             raise UsageError(f"a prompt is one text, got {type(prompt).__name__}: call generate for each prompt.")
-        if options is None:
-            options = self.decoding.of_text(sample=True)
-        elif not options.max_tokens:
+        options = self.decoding.of_text(sample=True) if options is None else validated(options)
+        if not options.max_tokens:
             options = options.model_copy(update={"max_tokens": max(USUAL_LENGTH, options.min_tokens)})
         return self.translator.generate([prompt], options)[0]
 

@@ -18,12 +18,13 @@ from heed.evaluation.test_set import HeldOut
 from heed.nn.reader_heads import ReaderWithHead
 from heed.report.validation import measured
 from heed.run import Run
+from heed.tasks.arguments import one_text, require_top, several_texts
 from heed.tasks.embedding import TokenAttention, TokenVectors, encoder_attention, encoder_vectors
 from heed.tasks.masked_language_model.data import MaskedTextData
 from heed.tasks.masked_language_model.prepare import MASK
 from heed.tasks.masked_language_model.pseudo_likelihood import PseudoReader
 from heed.tasks.masked_language_model.reading import read, text_log_probs
-from heed.tasks.predictor import Prediction, Predictor, several_texts
+from heed.tasks.predictor import Prediction, Predictor
 from heed.tasks.reading import Reading
 from heed.text.tokenizers import Tokenizer
 from heed.text.vocabulary import EOS_ID, PAD_ID
@@ -65,6 +66,7 @@ class MaskedLanguageModelPredictor(Predictor):
         A mask is written `<mask>` or `[MASK]`. Words at several masks are separated by spaces; their probability is the
         product, because the model predicts each mask by itself.
         """
+        require_top(top)
         return [self._filled(line, top) for line in several_texts(inputs)]
 
     def score(self, targets: Sequence[str], sources: Sequence[str] | None = None) -> list[TokenScores]:
@@ -80,7 +82,7 @@ class MaskedLanguageModelPredictor(Predictor):
 
     def read(self, text: str) -> Reading:
         """The words of a text, what else is likely at each of them (see `reading.py`), and the attention over it."""
-        ids = self.ids_with_masks(text)
+        ids = self.ids_with_masks(one_text(text))
         return read(self.model, self.tokenizer, ids, self.mask_id, self.run.device)
 
     def token_vectors(self, texts: Sequence[str]) -> list[TokenVectors]:

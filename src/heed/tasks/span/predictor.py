@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from heed.core.errors import UsageError
 from heed.core.json_text import parse_json
-from heed.tasks.predictor import Prediction, Predictor, several_texts
+from heed.tasks.arguments import one_text, require_top, several, several_texts
+from heed.tasks.predictor import Prediction, Predictor
 from heed.tasks.prepare import chunks
 from heed.tasks.reading import Reading
 from heed.tasks.span.answering import Answerer, SpanPrediction
@@ -36,9 +37,16 @@ class SpanPredictor(Predictor):
         encoder = PairEncoder(words, data.max_tokens, data.overlap, self.run.recipe.model.max_positions)
         return Answerer(self.run.model, encoder, self.run.device)
 
-    def extract(self, questions: Sequence[Question], top: int = 1) -> list[list[SpanPrediction]]:
-        """The `top` most probable answers to each question, the best first."""
-        return self.answerer.answers(questions, top)
+    def extract(self, questions: Question | Iterable[Question], top: int = 1) -> list[list[SpanPrediction]]:
+        """The `top` most probable answers to each question, the best first. A single question is one of one."""
+        require_top(top)
+        given = [questions] if isinstance(questions, Question) else several(questions)
+        if wrong := [each for each in given if not isinstance(each, Question)][:1]:
+            raise UsageError(
+                f"extract takes heed.text.readers.questions.Question objects, got {type(wrong[0]).__name__}: predict "
+                "takes lines of text."
+            )
+        return self.answerer.answers(given, top)
 
     def predict(self, inputs: Sequence[str], top: int = 1) -> list[list[Prediction]]:
         """Answer lines of a question, a tab and its context, or of JSON objects with `question` and `context`."""
@@ -48,7 +56,7 @@ class SpanPredictor(Predictor):
 
     def read(self, text: str) -> Reading:
         """A line of a question, a tab and its context, or a JSON object: where answers begin and end, and attention."""
-        return read(self.answerer, question_in(text, 1))
+        return read(self.answerer, question_in(one_text(text), 1))
 
     def warm_up(self) -> None:
         self.predict(["1\t1"])
@@ -60,6 +68,7 @@ class SpanPredictor(Predictor):
 
         An answer is followed by its first character in the context and, if asked, its probability.
         """
+        require_top(top)
         separator = "\t" if format_of(table) == "tsv" else ","
         width = 2 + probabilities
         heads = ["id", "question"]

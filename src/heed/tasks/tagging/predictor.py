@@ -10,8 +10,9 @@ from typing import Any
 from heed.evaluation.evaluation import Evaluation
 from heed.report.validation import measured
 from heed.run import Run
+from heed.tasks.arguments import one_text, require_top, several_texts, texts_or_words
 from heed.tasks.embedding import TokenVectors
-from heed.tasks.predictor import AnswerOptions, Prediction, Predictor, several
+from heed.tasks.predictor import AnswerOptions, Prediction, Predictor
 from heed.tasks.reading import Reading
 from heed.tasks.tagging.data import TagData
 from heed.tasks.tagging.evaluation import evaluate_file, evaluate_valid
@@ -53,9 +54,10 @@ class TaggingPredictor(Predictor):
 
         The places of entities are characters of the text, or of the words joined by blanks.
         """
-        inputs = several(inputs)
-        lines = [line if isinstance(line, str) else " ".join(line) for line in inputs]
-        words = [split_words(each) if isinstance(each, str) else joined_words(each) for each in inputs]
+        require_top(top)
+        given = texts_or_words(inputs)
+        lines = [each if isinstance(each, str) else " ".join(each) for each in given]
+        words = [split_words(each) if isinstance(each, str) else joined_words(each) for each in given]
         full = [Words([word.text for word in each]) for each in words if each]
         taggings = iter(self.tagger.taggings(full, top))
         return [
@@ -65,13 +67,13 @@ class TaggingPredictor(Predictor):
 
     def token_vectors(self, texts: Sequence[str]) -> list[TokenVectors]:
         """The features of the reader at each word of each text, as the tagger sees it."""
-        words = [[word.text for word in split_words(text)] for text in several(texts)]
+        words = [[word.text for word in split_words(text)] for text in several_texts(texts)]
         vectors = self.tagger.vectors([Words(each) for each in words])
         return [TokenVectors(each, table) for each, table in zip(words, vectors, strict=True)]
 
     def read(self, text: str) -> Reading:
         """The words of a text, its most probable taggings, the lattice of tags, and attention, if any."""
-        return read(self.tagger, text)
+        return read(self.tagger, one_text(text))
 
     def annotate(self, groups: Iterable[Sequence[str]], options: AnswerOptions) -> Iterator[list[str]]:
         """Tag the lines of a CoNLL file or of plain text, which come in groups; yields the lines of output likewise."""

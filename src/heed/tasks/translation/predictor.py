@@ -35,9 +35,10 @@ from heed.report.markdown import plain
 from heed.report.usability import usability
 from heed.run import Run
 from heed.statistical.derivation import Derivation, Derives
+from heed.tasks.arguments import require_top, several_texts
 from heed.tasks.embedding import TokenAttention, TokenVectors, encoder_attention, encoder_vectors
 from heed.tasks.generation import combined_model, require_vocabularies
-from heed.tasks.predictor import ALONE, Combination, Prediction, Predictor, several_texts
+from heed.tasks.predictor import ALONE, Combination, Prediction, Predictor
 from heed.tasks.translation.calibration import Calibration, calibrate
 from heed.tasks.translation.compatibility import (
     in_opposite_direction,
@@ -120,11 +121,11 @@ class TranslationPredictor(Translating, Predictor):
         targets, sources = several_texts(targets), several_texts(sources)
         if len(sources) != len(targets):
             raise DataError(f"{len(targets)} targets with {len(sources)} sources: each target needs its source.")
-        translator: ModelTranslator = self.translator
-        return translator.score(targets, sources)
+        return cast(ModelTranslator, self.translator).score(targets, sources)
 
     def predict(self, inputs: Sequence[str], top: int = 1) -> list[list[Prediction]]:
         """Return the best translations of each text."""
+        require_top(top)
         options = self.decoding
         if top > 1:
             options = options.model_copy(update={"nbest": top, "beam_size": max(top, options.beam_size)})
@@ -148,8 +149,7 @@ class TranslationPredictor(Translating, Predictor):
 
     def derivations(self, text: str, width: int, number: int) -> list[Derivation]:
         self.require("derive")
-        translator: DerivingTranslator = self.translator
-        return translator.derivations(text, width, number)
+        return cast(DerivingTranslator, self.translator).derivations(text, width, number)
 
     def derivation_weights(self) -> Mapping[str, float]:
         self.require("derive")
@@ -182,8 +182,7 @@ class TranslationPredictor(Translating, Predictor):
         """The features of the encoder at each token of each source."""
         self.require("embed")
         sources = [self.data.normaliser.apply(text) for text in several_texts(texts)]
-        encoder: Any = self.run.model.encoder
-        return encoder_vectors(encoder, self.run.tokenizers["src"], sources, self.run.device)
+        return encoder_vectors(cast(Any, self.run.model).encoder, self.run.tokenizers["src"], sources, self.run.device)
 
     def self_attention(self, texts: Sequence[str], random_weights: bool = False) -> list[TokenAttention]:
         """The self-attention of the encoder between the tokens of each source."""
@@ -206,8 +205,7 @@ class TranslationPredictor(Translating, Predictor):
         work = [Distillation(self, data, folder, options, quiet)]
         if reverse is not None:
             opposite = in_opposite_direction(reverse[0], self)
-            search = plain_search(opposite.decoding)
-            back = BackTranslation(opposite, data, reverse[1], search, quiet, teacher=self)
+            back = BackTranslation(opposite, data, reverse[1], plain_search(opposite.decoding), quiet, teacher=self)
             back.warn_about_text()
             work.append(back)
         for each in work:
@@ -295,6 +293,10 @@ class TranslationPredictor(Translating, Predictor):
     def open(self) -> None:
         if self.engine is None or self._derives:
             super().open()
+        if self.tag is not None:
+            _ = self.source_tag  # that the run has it
+        if isinstance(self.combined.memory, Path):
+            _ = self.translator  # opens the memory
         if self.run.awaits_scorer:
             warn(
                 f"{self.run.folder}: only the phrases translate, since the training of their scorer is not finished. "
@@ -321,8 +323,7 @@ class TranslationPredictor(Translating, Predictor):
         return max(1, (self.run.num_workers or num_cpus()) // torch.get_num_threads()) if on_cpu else 1
 
     def _search_with_pytorch(self, requests: Sequence[Request], options: SearchOptions) -> dict[Request, Hypothesis]:
-        assert isinstance(self.translator, ModelTranslator)
-        return self.translator.search_in_batches(requests, options)
+        return cast(ModelTranslator, self.translator).search_in_batches(requests, options)
 
     @property
     def _is_convertible(self) -> bool:
@@ -345,8 +346,7 @@ class TranslationPredictor(Translating, Predictor):
         """What scores given targets, with the fastest engine."""
         if isinstance(self.engine, CTranslate2Engine):
             return ConvertedScorer(self.line_translator(with_tokens=False), self.engine)
-        translator: ModelTranslator = self.translator
-        return translator
+        return cast(ModelTranslator, self.translator)
 
     @cached_property
     def translator(self) -> Any:

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from heed.data.word_windows import InputRows
 from heed.nn.negative_sampling import example_vectors
 from heed.run import Run
+from heed.tasks.arguments import several_texts
 from heed.tasks.embedding import Neighbourhood, TokenVectors
-from heed.tasks.predictor import Predictor, several_texts
+from heed.tasks.predictor import Predictor
 from heed.tasks.word_vectors.data import WordText
 from heed.text.vocabulary import SPECIAL_PIECES
 from heed.text.word_ngrams import ngram_buckets

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field
 
+from heed.core.errors import DataError
 from heed.text.readers import FileFingerprint
 
 Severity = Literal["stop", "warn", "note"]
@@ -227,3 +228,17 @@ class Check:
             message = f"{tally.count:,} of {total:,} {of} ({share(tally.count, total)}) {self.what}."
             severity = grade(tally.count / total, self.stop, self.warn)
             yield Finding(self.name, severity, tally.count, total, message, self.advice, tuple(tally.examples))
+
+
+def check_diagnosis(diagnosis: Diagnosis, force: bool) -> None:
+    """Raise DataError for data that would ruin the training."""
+    require_readable(diagnosis)
+    if diagnosis.stops and not force:
+        reasons = "\n".join(f"  {finding.message} {finding.advice}" for finding in diagnosis.stops)
+        raise DataError(f"this data would ruin the run:\n{reasons}\nFix it, or continue with --force.")
+
+
+def require_readable(diagnosis: Diagnosis) -> None:
+    """Raise DataError for data that cannot be read completely, even with --force."""
+    if unreadable := [finding.message for finding in diagnosis.stops if finding.check == "unreadable"]:
+        raise DataError("\n".join(unreadable))
