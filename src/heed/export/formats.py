@@ -146,7 +146,7 @@ def _export_folder(run: Run, out: Path, to: str, chosen: Format) -> tuple[Any, F
         written = chosen.write(run, path)
         findings = _findings(run, path, to, chosen)
         with atomic_write(path / CARD, "w") as file:
-            file.write(_card(run, chosen, findings))
+            file.write(_card(run, chosen, findings, has_tokenizer=written is not False))
         _write_findings(path / FILE, findings)
         for part in sorted(path.iterdir()):
             part.rename(new / part.name)
@@ -177,8 +177,9 @@ def _findings(run: Run, path: Path, to: str, chosen: Format) -> Findings:
     return chosen.tune(run, path, findings) if chosen.tune else findings
 
 
-def _card(run: Run, chosen: Format, findings: Findings) -> str:
-    return model_card(run, chosen.title, chosen.use, findings.summary(), chosen.pipeline)
+def _card(run: Run, chosen: Format, findings: Findings, has_tokenizer: bool = True) -> str:
+    use = chosen.use if has_tokenizer else ()  # the program reads text
+    return model_card(run, chosen.title, use, findings.summary(), chosen.pipeline)
 
 
 def _write_findings(path: Path, findings: Findings) -> None:

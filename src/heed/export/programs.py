@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch.nn.utils.rnn import pad_sequence
 
 from heed.core.json_text import parse_json
 from heed.decoding.options import SearchOptions
@@ -20,7 +21,7 @@ from heed.export.onnx import DECODER, ENCODER
 from heed.run import Run
 from heed.text.archives import open_bytes, plain_name
 from heed.text.tokenizers import Tokenizer
-from heed.text.vocabulary import BOS_ID, EOS_ID, Vocabulary
+from heed.text.vocabulary import BOS_ID, EOS_ID, PAD_ID, Vocabulary
 
 MAX_OUTPUT = 100
 """Tokens of an output in both programs."""
@@ -31,6 +32,13 @@ def mean_search(beam_size: int, length_penalty: float) -> SearchOptions:
     return SearchOptions(
         beam_size=beam_size, length_penalty=length_penalty, length_norm="mean", max_tokens=MAX_OUTPUT, guard=False
     )
+
+
+def _read_by_heed(run: Run, lines: Sequence[str]) -> list[list[int]]:
+    """The ids of sources by heed's tokenizer, with the tag before each and without ends."""
+    predictor = run.predictor
+    ids = run.tokenizers["src"].encode([predictor.data.normaliser.apply(line) for line in lines])
+    return [[*predictor.before_source, *each] for each in ids]
 
 
 def _gathered(log_probs: torch.Tensor, ids: Sequence[int]) -> list[float]:
@@ -90,12 +98,13 @@ class Bert(_Transformers):
 
 
 class Marian(_Transformers):
-    """A MarianMTModel, with its tokenizers and generation config."""
+    """A MarianMTModel, with its generation config and its tokenizers: those of heed if it has none."""
 
     auto = "MarianMTModel"
 
     def __init__(self, folder: Path, run: Run) -> None:
         super().__init__(folder, run)
+        self._run = run
         generation = self._model.generation_config
         self.options = mean_search(generation.num_beams, generation.length_penalty)
         with warnings.catch_warnings():
@@ -114,12 +123,26 @@ class Marian(_Transformers):
     def translate(self, lines: Sequence[str]) -> list[str]:
         texts: list[str] = []
         for start in range(0, len(lines), 20):
-            batch = [self._before + line for line in lines[start : start + 20]]
-            read = self._tokenizer(batch, return_tensors="pt", padding=True)
-            with torch.inference_mode():
-                written = self._model.generate(**read, max_new_tokens=MAX_OUTPUT, max_length=None)
-            texts += [self._writer.decode(ids, skip_special_tokens=True) for ids in written]
+            batch = lines[start : start + 20]
+            texts += self._with_heeds_ids(batch) if self._tokenizer is None else self._translated(batch)
         return texts
+
+    def _translated(self, lines: Sequence[str]) -> list[str]:
+        batch = [self._before + line for line in lines]
+        written = self._generated(**self._tokenizer(batch, return_tensors="pt", padding=True))
+        return [self._writer.decode(ids, skip_special_tokens=True) for ids in written]
+
+    def _with_heeds_ids(self, lines: Sequence[str]) -> list[str]:
+        sources = [torch.tensor([*ids, EOS_ID]) for ids in _read_by_heed(self._run, lines)]
+        read = pad_sequence(sources, batch_first=True, padding_value=PAD_ID)
+        written = self._generated(input_ids=read, attention_mask=(read != PAD_ID).long())
+        ids = [[id for id in row if id not in (PAD_ID, BOS_ID, EOS_ID)] for row in written.tolist()]
+        return self._run.tokenizers["tgt"].decode(ids)
+
+    def _generated(self, **read: Any) -> torch.Tensor:
+        with torch.inference_mode():
+            written: torch.Tensor = self._model.generate(**read, max_new_tokens=MAX_OUTPUT, max_length=None)
+        return written
 
 
 class CTranslate2:
@@ -148,14 +171,12 @@ class CTranslate2:
         return log_probs
 
     def translate(self, lines: Sequence[str]) -> list[str]:
-        predictor, src, tgt = self._run.predictor, self._run.tokenizers["src"], self._run.tokenizers["tgt"]
-        read = src.encode([predictor.data.normaliser.apply(line) for line in lines])
-        sources = [self._tokens("src", [*predictor.before_source, *ids, EOS_ID]) for ids in read]
+        sources = [self._tokens("src", [*ids, EOS_ID]) for ids in _read_by_heed(self._run, lines)]
         results = self._translator.translate_batch(
             sources, beam_size=self.options.beam_size, length_penalty=self.options.length_penalty,
             max_decoding_length=MAX_OUTPUT, max_batch_size=32,
         )  # fmt: skip
-        return _texts(tgt, [result.hypotheses[0] for result in results])
+        return _texts(self._run.tokenizers["tgt"], [result.hypotheses[0] for result in results])
 
 
 class CTranslate2Text:
@@ -256,9 +277,8 @@ class OnnxRuntime:
         return [float(self._step(token, state)[following]) for token, following in pairs]
 
     def translate(self, lines: Sequence[str]) -> list[str]:
-        predictor, src = self._run.predictor, self._run.tokenizers["src"]
-        read = src.encode([predictor.data.normaliser.apply(line) for line in lines])
-        return self._run.tokenizers["tgt"].decode([self._greedy([*predictor.before_source, *ids]) for ids in read])
+        written = [self._greedy(ids) for ids in _read_by_heed(self._run, lines)]
+        return self._run.tokenizers["tgt"].decode(written)
 
     def _greedy(self, source: Sequence[int]) -> list[int]:
         state, written = self._start(source), [BOS_ID]
