@@ -121,6 +121,8 @@ def export(run: Run, out: Path, to: str) -> tuple[Any, Findings]:
     chosen = FORMATS[to]
     if getattr(run.recipe.data, "backward", False):
         raise UsageError(f"{run.folder} reads text from its end (data.backward), which no other program does.")
+    if len(run.sides) == 2:
+        run = run.predictor.of_validation()  # what is compared, with its tag
     if chosen.needs:
         run.predictor.require(chosen.needs, "export")
     if reason := missing(chosen.built_with):

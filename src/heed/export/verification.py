@@ -192,8 +192,8 @@ def outputs(run: Run, lines: Sequence[str], options: SearchOptions) -> list[tupl
 
 def bleu(run: Run, texts: Sequence[str], references: Sequence[str]) -> tuple[float, str]:
     """BLEU and its signature."""
-    data = run.recipe.data
-    [score] = score_outputs(texts, references, data.tgt_lang or None, ["bleu"], 0, tokenised=data.tokenised)
+    language, tokenised = run.predictor.languages[1] or None, run.recipe.data.tokenised
+    [score] = score_outputs(texts, references, language, ["bleu"], 0, tokenised=tokenised)
     return score.value, score.signature
 
 
