@@ -1,4 +1,4 @@
-"""Tests of exported translators whose tokenizers, tags or texts the other program reads in another way, or not at all."""
+"""Tests of exported translators whose tokenizers, tags or texts the other program does not read as heed."""
 
 from __future__ import annotations
 
@@ -72,3 +72,28 @@ def test_a_package_of_argos_is_not_made_of_a_run_with_several_tags(
     assert "Train a run for one language without a tag" in result.err
     with pytest.raises(UsageError, match="Train a run for one language"):
         export_argos(Run(run), tmp_path / "x.argosmodel")
+
+
+@pytest.mark.parametrize(
+    ("to", "kind", "use"),
+    [
+        ("marian", "sentencepiece", 'tokenizer([">>2bb<<A sentence."]'),
+        ("marian", "bpe", 'tokenizer(["<2bb> A sentence."]'),
+        ("marian", "word", ""),
+        ("ctranslate2", "sentencepiece", ""),
+    ],
+)
+def test_the_card_of_a_run_with_tags_names_them(
+    tmp_path: Path, to: str, kind: str, use: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(verification, "find_spec", lambda package: None)  # the comparison is not of interest
+    run = tagged(tmp_path, tokenizer__kind=kind)
+    result = call("export", run, "--to", to, "--out", tmp_path / "out")
+    assert result.code == 0, result.err
+    card = (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
+    ids = Run(run).tokenizers["src"].vocabulary.tag_ids
+    text = {"sentencepiece": "Write `>>2bb<<` (into bb) or `>>2aa<<` (into aa) before each source.",
+            "bpe": "Write `<2bb>` (into bb) or `<2aa>` (into aa) before each source."}  # fmt: skip
+    pieces = f"Put the piece `<2bb>` (id {ids['2bb']}, into bb) or `<2aa>` (id {ids['2aa']}, into aa) before the pieces"
+    assert use in card and (text[kind] if use else pieces) in card

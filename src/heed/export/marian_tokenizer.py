@@ -22,7 +22,7 @@ from heed.run import Run
 from heed.text.tokenizers import MAX_BYTES, TOKENIZERS, Tokenizer, parse_tokenizer
 from heed.text.tokenizers.hugging_face import OfLibrary
 from heed.text.tokenizers.sentence_piece import SPACE, SentencePiece
-from heed.text.vocabulary import EOS_ID, SPECIAL_PIECES, Vocabulary
+from heed.text.vocabulary import EOS_ID, SPECIAL_PIECES, Vocabulary, spelled_tag
 
 MODELS = ("source.spm", "target.spm")
 PIECES, TARGET_PIECES, OPTIONS = "vocab.json", "target_vocab.json", "tokenizer_config.json"
@@ -73,6 +73,11 @@ def write_tokenizers(run: Run, folder: Path, max_length: int) -> bool:
     else:
         return False
     return True
+
+
+def written_tag(run: Run, tag: str) -> str:
+    """A tag as it is written before a source of a run whose tokenizers `transformers` has."""
+    return f">>{tag}<<" if isinstance(run.tokenizers["src"], SentencePiece) else f"{spelled_tag(tag)} "
 
 
 def _write_sentence_piece(run: Run, src: SentencePiece, tgt: SentencePiece, folder: Path, max_length: int) -> None:

@@ -17,6 +17,7 @@ from torch.nn.utils.rnn import pad_sequence
 from heed.core.json_text import parse_json
 from heed.decoding.options import SearchOptions
 from heed.export.bert import BEGIN
+from heed.export.marian_tokenizer import written_tag
 from heed.export.onnx import DECODER, ENCODER
 from heed.run import Run
 from heed.text.archives import open_bytes, plain_name
@@ -112,8 +113,7 @@ class Marian(_Transformers):
             target = folder / "target"
             self._writer = self._library.AutoTokenizer.from_pretrained(target) if target.is_dir() else self._tokenizer
         tag = run.predictor.source_tag
-        spelled = f">>{tag}<<" if self._tokenizer.__class__.__name__ == "MarianTokenizer" else f"<{tag}> "
-        self._before = spelled if tag else ""
+        self._before = written_tag(run, tag) if tag else ""
 
     def log_probs(self, source: Sequence[int], target: Sequence[int]) -> list[float]:
         begun = torch.tensor([[BOS_ID, *target]])
