@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import warnings
 from pathlib import Path
 from typing import Any
 
 import pytest
 from command import call
-from toy import prepared, with_weights
+from toy import pairs, prepared, with_weights, write_lines
 
 from heed.core.errors import UsageError
 from heed.export import verification
@@ -97,3 +98,55 @@ def test_the_card_of_a_run_with_tags_names_them(
             "bpe": "Write `<2bb>` (into bb) or `<2aa>` (into aa) before each source."}  # fmt: skip
     pieces = f"Put the piece `<2bb>` (id {ids['2bb']}, into bb) or `<2aa>` (id {ids['2aa']}, into aa) before the pieces"
     assert use in card and (text[kind] if use else pieces) in card
+
+
+SPELLING = {"ce": "</s>", "di": "<unk>"}
+
+
+def spelling(folder: Path) -> None:
+    """Toy pairs whose sources spell special pieces in most lines."""
+    write_lines(folder / "train.aa", [" ".join(SPELLING.get(w, w) for w in src.split()) for src, _ in pairs()])
+    write_lines(folder / "train.bb", [tgt for _, tgt in pairs()])
+
+
+@pytest.mark.parametrize(
+    ("kind", "tag", "is_text"),
+    [("sentencepiece", "", True), ("sentencepiece", "2bb", True), ("bpe", "", True), ("bpe", "2bb", False)],
+)
+def test_text_that_spells_a_special_piece_is_exported(tmp_path: Path, kind: str, tag: str, is_text: bool) -> None:
+    transformers = pytest.importorskip("transformers", reason="the package transformers is not installed")
+    spelling(tmp_path)
+    keys = {"tokenizer__kind": kind, "data__tag": tag, "data__hold_out": 20}
+    run = with_weights(prepared(tmp_path, **POST, **keys))
+    result = call("export", run.folder, "--to", "marian", "--out", tmp_path / "out")
+    assert result.code == 0, result.err
+    findings = findings_of(tmp_path / "out" / verification.FILE)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # sacremoses is recommended
+        tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / "out")
+    ids = run.tokenizers["src"].encode(["ba </s> fo <unk>"])[0]
+    assert (tokenizer("ba </s> fo <unk>")["input_ids"] == [*ids, 2]) == is_text
+    card = (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
+    assert (findings["num_spelling"] == 0) == is_text == ("spell a special piece" not in card)
+    assert findings["num_spelling"] < findings["num_lines"]
+
+
+@pytest.mark.parametrize("kind", ["bpe", "wordpiece"])
+def test_a_bert_whose_text_spells_a_special_piece_is_exported(tmp_path: Path, kind: str) -> None:
+    pytest.importorskip("transformers", reason="the package transformers is not installed")
+    mask = "[MASK]" if kind == "wordpiece" else "<mask>"
+    write_lines(tmp_path / "text", [src.replace("ce", mask) for src, _ in pairs()])
+    keys = (
+        "model.norm=post", "model.positions=learned", "model.embedding_norm=true", "model.scale_embeddings=false",
+        "model.num_segments=2", "model.activation=gelu", "head.activation=gelu", "model.norm_epsilon=1e-5",
+        "head.norm_epsilon=1e-5", "model.d_model=32", "model.d_ff=64", "model.num_heads=2", "training.max_steps=2",
+        f"tokenizer.kind={kind}", "tokenizer.vocab_size=300", "data.hold_out=20",
+    )  # fmt: skip
+    flags = ("--task", "masked-language-model", "--text", tmp_path / "text", "--force", "--quiet")
+    trained = call("train", *flags, *(f"--{key}" for key in keys), "--out", tmp_path / "run")
+    assert trained.code == 0, trained.err
+    result = call("export", tmp_path / "run", "--to", "bert", "--out", tmp_path / "out")
+    assert result.code == 0, result.err
+    findings = findings_of(tmp_path / "out" / verification.FILE)
+    assert 0 < findings["num_spelling"] < findings["num_lines"]
+    assert "lines spell a special piece" in (tmp_path / "out" / "README.md").read_text(encoding="utf-8")

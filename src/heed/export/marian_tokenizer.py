@@ -92,7 +92,7 @@ def _write_sentence_piece(run: Run, src: SentencePiece, tgt: SentencePiece, fold
     write_json(folder / OPTIONS, {
         "tokenizer_class": "MarianTokenizer", "separate_vocabs": separate, "model_max_length": max_length,
         "source_lang": data.src_lang or None, "target_lang": data.tgt_lang or None,
-        "pad_token": pad, "bos_token": bos, "eos_token": eos, "unk_token": unk,
+        "pad_token": pad, "bos_token": bos, "eos_token": eos, "unk_token": unk, "split_special_tokens": True,
     })  # fmt: skip
 
 
@@ -117,7 +117,10 @@ def _write_of_library(tokenizer: OfLibrary, folder: Path, max_length: int) -> No
     write_json(folder / TOKENIZER, document)
     special = dict(zip(("pad_token", "bos_token", "eos_token", "unk_token"), SPECIAL_PIECES, strict=True))
     names = {"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": max_length, **special}
-    inputs = {"model_input_names": ["input_ids", "attention_mask"], "clean_up_tokenization_spaces": False}
+    inputs: dict[str, Any] = {"model_input_names": ["input_ids", "attention_mask"]}
+    inputs["clean_up_tokenization_spaces"] = False
+    if not tokenizer.vocabulary.tags:  # which are special pieces that a text spells
+        inputs["split_special_tokens"] = True
     write_json(folder / OPTIONS, {**names, **inputs})
 
 

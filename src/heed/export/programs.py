@@ -63,6 +63,8 @@ class _Transformers:
             self._model = getattr(library, self.auto).from_pretrained(folder).eval()
             has_tokenizer = (folder / "tokenizer_config.json").is_file()
             self._tokenizer: Any = library.AutoTokenizer.from_pretrained(folder) if has_tokenizer else None
+        splits = self._tokenizer is None or self._tokenizer.split_special_tokens
+        self.special: tuple[str, ...] = () if splits else tuple(self._tokenizer.get_added_vocab())
         self._config = parse_json((folder / "config.json").read_text(encoding="utf-8"))
 
     def read(self, line: str) -> list[int] | None:
@@ -148,6 +150,8 @@ class Marian(_Transformers):
 class CTranslate2:
     """A converted model in CTranslate2, with heed's tokenizers and search options."""
 
+    special: tuple[str, ...] = ()
+
     def __init__(self, folder: Path, run: Run) -> None:
         library: Any = import_module("ctranslate2")
         self.name = f"ctranslate2 {library.__version__}"
@@ -182,6 +186,7 @@ class CTranslate2:
 class CTranslate2Text:
     """A converted language model in CTranslate2, with heed's tokenizer."""
 
+    special: tuple[str, ...] = ()
     options: SearchOptions | None = None
 
     def __init__(self, folder: Path, run: Run) -> None:
@@ -215,6 +220,7 @@ def _texts(tokenizer: Tokenizer, outputs: Sequence[Sequence[str]]) -> list[str]:
 class Kenlm:
     """An ARPA file in KenLM."""
 
+    special: tuple[str, ...] = ()
     options: SearchOptions | None = None
 
     def __init__(self, path: Path, run: Run) -> None:
@@ -239,6 +245,8 @@ class Kenlm:
 
 class OnnxRuntime:
     """The two graphs of a translator in ONNX Runtime, with a greedy search in NumPy."""
+
+    special: tuple[str, ...] = ()
 
     def __init__(self, folder: Path, run: Run) -> None:
         library: Any = import_module("onnxruntime")
