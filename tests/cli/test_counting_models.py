@@ -141,7 +141,7 @@ def test_a_file_that_is_not_arpa_is_refused(tmp_path: Path) -> None:
     path = write_lines(tmp_path / "text", ["just text"])
     result = call("import", path, "--out", tmp_path / "run")
     assert result.code == 65
-    assert "Give a complete ARPA file." in result.err
+    assert "is not an ARPA file, which has the line \\data\\" in result.err and "give --into RUN" in result.err
     assert not (tmp_path / "run").exists()
     assert call("import", tmp_path / "nothing", "--out", tmp_path / "run").code == 66
     np.savez(tmp_path / "model.npz", a=np.arange(9))
@@ -168,3 +168,9 @@ def test_invalid_settings_of_counting_models_are_refused(
     result = call("train", "--text", few, *keys, flag, "--out", tmp_path / "run", "--quiet")
     assert result.code == code, result.err
     assert why in result.err
+
+
+def test_a_folder_of_another_model_is_refused_with_the_kinds_that_can_be_imported(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text('{"model_type": "llama"}')
+    result = call("import", tmp_path, "--out", tmp_path / "run")
+    assert (result.code, "model_type is 'llama', but heed supports only 'gpt2' or 'bert'" in result.err) == (65, True)

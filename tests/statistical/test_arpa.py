@@ -140,7 +140,7 @@ def test_a_suffix_may_be_missing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "why"),
     [
-        ("\\data\\", "data", "ends before"),
+        ("\\data\\", "data", "is not an ARPA file"),
         ("ngram 2=2", "ngram 3=2", "expected 'ngram 2='"),
         ("ngram 2=2", "ngram 2=two", "expected 'ngram 2=' and a number"),
         ("ngram 2=2", "ngram 2=" + "9" * 16, "expected 'ngram 2=' and a number"),
@@ -246,3 +246,7 @@ def test_lines_are_scored_as_by_kenlms_query(shared_data: Path) -> None:
 def test_begin_of_sentence_is_never_predicted(tmp_path: Path) -> None:
     model, _ = read_arpa(write(tmp_path, SMALL.replace("-99\t<s>", "-1\t<s>")))
     assert np.isneginf(model.log_probs(np.array([[0]]))[0, BOS])
+
+
+def test_a_byte_order_mark_is_skipped(tmp_path: Path) -> None:
+    assert read_arpa(write(tmp_path, "\ufeff" + SMALL)).vocabulary.pieces[4:] == ("a", "b")

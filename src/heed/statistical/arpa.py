@@ -185,9 +185,19 @@ class _Reader:
                 return line.rstrip("\r\n ")
         self.fail("the file ends before \\end\\.")
 
+    def begin(self) -> None:
+        """Go on to the header. Raises DataError for a file without one."""
+        for line in self.lines:
+            self.number += 1
+            if line.removeprefix("\ufeff").rstrip("\r\n ") == "\\data\\":  # with a byte-order mark
+                return
+        raise DataError(
+            f"{self.name} is not an ARPA file, which has the line \\data\\, nor one of word vectors, which begins with "
+            "the numbers of words and dimensions: add that line to vectors of GloVe. For a phrase table, give --into RUN."
+        )
+
     def arpa(self) -> Arpa:
-        while self.next_line() != "\\data\\":
-            pass
+        self.begin()
         sizes: list[int] = []
         while (line := self.next_line()).startswith("ngram "):
             length, _, number = line.removeprefix("ngram ").partition("=")
