@@ -174,3 +174,9 @@ def test_a_folder_of_another_model_is_refused_with_the_kinds_that_can_be_importe
     (tmp_path / "config.json").write_text('{"model_type": "llama"}')
     result = call("import", tmp_path, "--out", tmp_path / "run")
     assert (result.code, "model_type is 'llama', but heed supports only 'gpt2' or 'bert'" in result.err) == (65, True)
+
+
+def test_an_arpa_file_without_unknown_words_is_imported_with_a_warning(tmp_path: Path) -> None:
+    (tmp_path / "a.arpa").write_text("\\data\\\nngram 1=2\n\n\\1-grams:\n-0.3\t</s>\n-0.3\ta\n\n\\end\\\n")
+    result = call("import", tmp_path / "a.arpa", "--out", tmp_path / "run")
+    assert (result.code, "has no probability for <unk>: unknown words get probability 0" in result.err) == (0, True), result.err

@@ -250,3 +250,17 @@ def test_begin_of_sentence_is_never_predicted(tmp_path: Path) -> None:
 
 def test_a_byte_order_mark_is_skipped(tmp_path: Path) -> None:
     assert read_arpa(write(tmp_path, "\ufeff" + SMALL)).vocabulary.pieces[4:] == ("a", "b")
+
+
+def test_an_unknown_word_in_upper_case_is_the_unknown_word(tmp_path: Path) -> None:
+    expected, vocabulary = read_arpa(write(tmp_path, SMALL))
+    model, again = read_arpa(write(tmp_path, SMALL.replace("<unk>", "<UNK>")))
+    assert again.pieces == vocabulary.pieces
+    assert model.log_probs_of.tolist() == expected.log_probs_of.tolist()
+    both = SMALL.replace("1=5", "1=6").replace("-0.9\t<unk>", "-0.9\t<unk>\n-0.8\t<UNK>")
+    assert read_arpa(write(tmp_path, both)).vocabulary.pieces[4:] == ("<UNK>", "a", "b")
+
+
+def test_a_file_without_an_end_of_sentence_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="no </s> among the words"):
+        read_arpa(write(tmp_path, SMALL.replace("</s>", "c")))
