@@ -34,8 +34,7 @@ def export_arpa(run: Run, path: Path) -> list[int]:
     ids = run.vocabularies
     arrays = {name: tensor.numpy() for name, tensor in run.model.state_dict().items()}
     model = BackoffModel.from_arrays(arrays, ids.tgt_size, ids.bos_id, ids.eos_id)
-    write_arpa(path, model, run.tokenizers["tgt"].vocabulary.pieces)
-    return model.num_ngrams
+    return write_arpa(path, model, run.tokenizers["tgt"].vocabulary.pieces)
 
 
 def import_arpa(path: Path, out: Path) -> list[int]:

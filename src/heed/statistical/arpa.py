@@ -47,18 +47,22 @@ _SIZE = re.compile(r"[ \t]*\d{1,15}[ \t]*", re.ASCII)
 _BLANKS = frozenset(" \t\r\n\0")
 
 
-def write_arpa(path: str | Path, model: BackoffModel, pieces: Sequence[str]) -> None:
-    """Write a model whose word i is `pieces[i]`. Raises DataError for a piece that the format cannot represent."""
+def write_arpa(path: str | Path, model: BackoffModel, pieces: Sequence[str]) -> list[int]:
+    """Write a model whose word i is `pieces[i]`; returns the number of n-grams of each length.
+
+    Words without a probability that are in no longer n-gram are left out. Raises DataError for a piece that the format
+    cannot represent.
+    """
     if odd := [piece for piece in pieces if not piece or not _BLANKS.isdisjoint(piece)]:
         raise DataError(
             f"the piece {odd[0]!r} contains white space, which separates words in an ARPA file. Only a model of words "
             "(or of pieces without white space) can be written."
         )
     with storage_errors("write the ARPA file", path=Path(path)), open_output(path) as file:
-        _write(file, model, pieces)
+        return _write(file, model, pieces)
 
 
-def _write(file: IO[bytes], model: BackoffModel, pieces: Sequence[str]) -> None:
+def _write(file: IO[bytes], model: BackoffModel, pieces: Sequence[str]) -> list[int]:
     bounds = model.level_starts
     listed = np.flatnonzero(_listed(model)) + 1
     sizes = [len(listed), *model.num_ngrams[1:]]
@@ -76,6 +80,7 @@ def _write(file: IO[bytes], model: BackoffModel, pieces: Sequence[str]) -> None:
             ngrams = [Column(ended if k == n else begun, ids) for k, ids in enumerate(_words(model, n, block), start=1)]
             file.write(joined(_columns(model, n, block, ngrams)))
     file.write(b"\n\\end\\\n")
+    return sizes
 
 
 def _listed(model: BackoffModel) -> Bools:
