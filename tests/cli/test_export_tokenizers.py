@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from command import call
-from toy import pairs, prepared, with_weights, write_lines
+from toy import pairs, prepared, trainer_of, unchecked_shapes, with_weights, write_lines
 
 from heed.core.errors import UsageError
 from heed.export import verification
@@ -150,3 +150,22 @@ def test_a_bert_whose_text_spells_a_special_piece_is_exported(tmp_path: Path, ki
     findings = findings_of(tmp_path / "out" / verification.FILE)
     assert 0 < findings["num_spelling"] < findings["num_lines"]
     assert "lines spell a special piece" in (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
+
+
+def test_underscores_are_compared_as_argos_writes_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("ctranslate2", reason="the package ctranslate2 is not installed")
+    monkeypatch.setattr("heed.export.argos.END_BIASES", (0.0,))
+    write_lines(tmp_path / "train.aa", [src for src, _ in pairs()])
+    write_lines(tmp_path / "train.bb", [tgt.replace("a", "_") for _, tgt in pairs()])
+    with unchecked_shapes():
+        run = prepared(
+            tmp_path, **POST, model__d_model=32, model__d_ff=64, model__dropout=0.0, tokenizer__kind="sentencepiece",
+            tokenizer__joint=True, tokenizer__vocab_size=300, training__max_steps=60, training__eval_every=60,
+            training__lr=1e-2, training__average="none", training__label_smoothing=0.0, data__hold_out=40,
+        )  # fmt: skip
+        trainer_of(run).run()
+    result = call("export", run.folder, "--to", "argos", "--out", tmp_path / "x.argosmodel")
+    assert result.code == 0, result.err
+    findings = findings_of(tmp_path / "x.argosmodel.verification.json")
+    assert findings["num_ended"] > 10 and findings["equal_outputs"] >= 0.95
+    assert any("_" in text for text, _ in verification.outputs(run, ["ba ce", "di fo"], run.recipe.decoding))

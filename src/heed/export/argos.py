@@ -117,7 +117,10 @@ class Argos(CTranslate2):
             return_scores=True,
         )  # fmt: skip
         texts = [self._pieces.decode_pieces(result.hypotheses[0]) for result in results]
-        return [text.replace("\u2581", " ").replace("_", " ").removeprefix(" ") for text in texts]
+        return [self.rewritten(text.replace("\u2581", " ")).removeprefix(" ") for text in texts]
+
+    def rewritten(self, text: str) -> str:
+        return text.replace("_", " ")
 
 
 def tune_argos(run: Run, path: Path, findings: Findings) -> Findings:

@@ -19,6 +19,7 @@ from heed.decoding.options import SearchOptions
 from heed.export.bert import BEGIN
 from heed.export.marian_tokenizer import written_tag
 from heed.export.onnx import DECODER, ENCODER
+from heed.export.verification import Program
 from heed.run import Run
 from heed.text.archives import open_bytes, plain_name
 from heed.text.tokenizers import Tokenizer
@@ -47,7 +48,7 @@ def _gathered(log_probs: torch.Tensor, ids: Sequence[int]) -> list[float]:
     return chosen
 
 
-class _Transformers:
+class _Transformers(Program):
     """A model of Hugging Face transformers."""
 
     options: SearchOptions | None = None
@@ -147,10 +148,8 @@ class Marian(_Transformers):
         return written
 
 
-class CTranslate2:
+class CTranslate2(Program):
     """A converted model in CTranslate2, with heed's tokenizers and search options."""
-
-    special: tuple[str, ...] = ()
 
     def __init__(self, folder: Path, run: Run) -> None:
         library: Any = import_module("ctranslate2")
@@ -183,10 +182,9 @@ class CTranslate2:
         return _texts(self._run.tokenizers["tgt"], [result.hypotheses[0] for result in results])
 
 
-class CTranslate2Text:
+class CTranslate2Text(Program):
     """A converted language model in CTranslate2, with heed's tokenizer."""
 
-    special: tuple[str, ...] = ()
     options: SearchOptions | None = None
 
     def __init__(self, folder: Path, run: Run) -> None:
@@ -217,10 +215,9 @@ def _texts(tokenizer: Tokenizer, outputs: Sequence[Sequence[str]]) -> list[str]:
     return tokenizer.decode([[ids[piece] for piece in pieces] for pieces in outputs])
 
 
-class Kenlm:
+class Kenlm(Program):
     """An ARPA file in KenLM."""
 
-    special: tuple[str, ...] = ()
     options: SearchOptions | None = None
 
     def __init__(self, path: Path, run: Run) -> None:
@@ -243,10 +240,8 @@ class Kenlm:
         raise NotImplementedError
 
 
-class OnnxRuntime:
+class OnnxRuntime(Program):
     """The two graphs of a translator in ONNX Runtime, with a greedy search in NumPy."""
-
-    special: tuple[str, ...] = ()
 
     def __init__(self, folder: Path, run: Run) -> None:
         library: Any = import_module("onnxruntime")

@@ -99,7 +99,7 @@ class Program(Protocol):
     """Its name and version."""
     options: SearchOptions | None
     """The options of its search; None if it does not translate."""
-    special: tuple[str, ...]
+    special: tuple[str, ...] = ()
     """Pieces that its own tokenizer reads as such where a text spells them."""
 
     def log_probs(self, source: Sequence[int], target: Sequence[int]) -> Sequence[float]:
@@ -113,6 +113,10 @@ class Program(Protocol):
     def translate(self, lines: Sequence[str]) -> list[str]:
         """Translations by the program's own tokenizer and search."""
         ...
+
+    def rewritten(self, text: str) -> str:
+        """An output of heed with the characters that the program writes for others, as it does whatever the model."""
+        return text
 
 
 def missing(packages: Sequence[str]) -> str:
@@ -148,7 +152,7 @@ def verify(run: Run, program: Program, format: str) -> Findings:
         return Findings(**facts)
     there_texts, here_texts = program.translate(lines), outputs(run, lines, program.options)
     pairs_of_texts = [
-        (there, here)
+        (there, program.rewritten(here))
         for there, (here, ended), odd in zip(there_texts, here_texts, spells, strict=True)
         if ended and not odd
     ]
