@@ -64,8 +64,8 @@ class _Transformers(Program):
             self._model = getattr(library, self.auto).from_pretrained(folder).eval()
             has_tokenizer = (folder / "tokenizer_config.json").is_file()
             self._tokenizer: Any = library.AutoTokenizer.from_pretrained(folder) if has_tokenizer else None
-        splits = self._tokenizer is None or self._tokenizer.split_special_tokens
-        self.special: tuple[str, ...] = () if splits else tuple(self._tokenizer.get_added_vocab())
+        if self._tokenizer is not None and not self._tokenizer.split_special_tokens:
+            self.special = tuple(self._tokenizer.get_added_vocab())
         self._config = parse_json((folder / "config.json").read_text(encoding="utf-8"))
 
     def read(self, line: str) -> list[int] | None:
