@@ -122,7 +122,9 @@ def _tensor(rows: list[list[int]]):  # type: ignore[no-untyped-def]
 def test_an_ngram_run_is_exported_to_arpa_and_imported_again(folder: Path, tmp_path: Path) -> None:
     exported = call("export", folder / "kn3", "--to", "arpa", "--out", tmp_path / "kn3.arpa")
     assert exported.code == 0, exported.err
-    assert "number of n-grams for n = 1, 2, ..." in exported.err
+    sizes = re.findall(r"^ngram \d=(\d+)$", (tmp_path / "kn3.arpa").read_text(), re.MULTILINE)
+    counts = ", ".join(f"{int(size):,}" for size in sizes)
+    assert f"number of n-grams for n = 1, 2, ...: {counts}\n" in exported.err
     imported = call("import", tmp_path / "kn3.arpa", "--out", tmp_path / "again")
     assert imported.code == 0, imported.err
     test = (folder / "test").read_bytes()
@@ -141,7 +143,7 @@ def test_a_file_that_is_not_arpa_is_refused(tmp_path: Path) -> None:
     path = write_lines(tmp_path / "text", ["just text"])
     result = call("import", path, "--out", tmp_path / "run")
     assert result.code == 65
-    assert "Give a complete ARPA file." in result.err
+    assert "is not an ARPA file, which has the line \\data\\" in result.err and "give --into RUN" in result.err
     assert not (tmp_path / "run").exists()
     assert call("import", tmp_path / "nothing", "--out", tmp_path / "run").code == 66
     np.savez(tmp_path / "model.npz", a=np.arange(9))
@@ -168,3 +170,17 @@ def test_invalid_settings_of_counting_models_are_refused(
     result = call("train", "--text", few, *keys, flag, "--out", tmp_path / "run", "--quiet")
     assert result.code == code, result.err
     assert why in result.err
+
+
+def test_a_folder_of_another_model_is_refused_with_the_kinds_that_can_be_imported(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text('{"model_type": "llama"}')
+    result = call("import", tmp_path, "--out", tmp_path / "run")
+    assert (result.code, "model_type is 'llama', but heed supports only 'gpt2' or 'bert'" in result.err) == (65, True)
+
+
+def test_an_arpa_file_without_unknown_words_is_imported_with_a_warning(tmp_path: Path) -> None:
+    (tmp_path / "a.arpa").write_text("\\data\\\nngram 1=2\n\n\\1-grams:\n-0.3\t</s>\n-0.3\ta\n\n\\end\\\n")
+    result = call("import", tmp_path / "a.arpa", "--out", tmp_path / "run")
+    assert (result.code, "has no probability for <unk>: unknown words get probability 0" in result.err) == (0, True), (
+        result.err
+    )

@@ -97,6 +97,14 @@ def test_tabs_and_line_breaks_in_a_unit_make_no_other_columns_and_lines(tmp_path
     assert call("memory", "find", memory, "Press\tthe button.").out == f"1.00\t{source}\t{target}\n"
 
 
+def test_a_memory_without_languages_is_exported_as_tsv_alone(tmp_path: Path) -> None:
+    memory, out = tmp_path / "team.memory", tmp_path / "out.tmx"
+    TranslationMemory(memory, ("", ""), create=True).add([("A dog.", "Ein Hund.", "")])
+    result = call("memory", "export", memory, "--out", out)
+    assert (result.code, "write a .tsv file" in result.err, out.exists()) == (2, True, False), result.err
+    assert call("memory", "export", memory, "--out", tmp_path / "out.tsv").code == 0
+
+
 def test_mistakes_are_refused(memory: Path, tmp_path: Path) -> None:
     result = call("memory", "review", memory, "--approve", 1, "--approve", 1, "--reject", 2, "--reject", 99)
     assert (result.code, "has no unit with the id 99: nothing was changed" in result.err) == (2, True)

@@ -140,7 +140,7 @@ def test_a_suffix_may_be_missing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "why"),
     [
-        ("\\data\\", "data", "ends before"),
+        ("\\data\\", "data", "is not an ARPA file"),
         ("ngram 2=2", "ngram 3=2", "expected 'ngram 2='"),
         ("ngram 2=2", "ngram 2=two", "expected 'ngram 2=' and a number"),
         ("ngram 2=2", "ngram 2=" + "9" * 16, "expected 'ngram 2=' and a number"),
@@ -246,3 +246,21 @@ def test_lines_are_scored_as_by_kenlms_query(shared_data: Path) -> None:
 def test_begin_of_sentence_is_never_predicted(tmp_path: Path) -> None:
     model, _ = read_arpa(write(tmp_path, SMALL.replace("-99\t<s>", "-1\t<s>")))
     assert np.isneginf(model.log_probs(np.array([[0]]))[0, BOS])
+
+
+def test_a_byte_order_mark_is_skipped(tmp_path: Path) -> None:
+    assert read_arpa(write(tmp_path, "\ufeff" + SMALL)).vocabulary.pieces[4:] == ("a", "b")
+
+
+def test_an_unknown_word_in_upper_case_is_the_unknown_word(tmp_path: Path) -> None:
+    expected, vocabulary = read_arpa(write(tmp_path, SMALL))
+    model, again = read_arpa(write(tmp_path, SMALL.replace("<unk>", "<UNK>")))
+    assert again.pieces == vocabulary.pieces
+    assert model.log_probs_of.tolist() == expected.log_probs_of.tolist()
+    both = SMALL.replace("1=5", "1=6").replace("-0.9\t<unk>", "-0.9\t<unk>\n-0.8\t<UNK>")
+    assert read_arpa(write(tmp_path, both)).vocabulary.pieces[4:] == ("<UNK>", "a", "b")
+
+
+def test_a_file_without_an_end_of_sentence_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="no </s> among the words"):
+        read_arpa(write(tmp_path, SMALL.replace("</s>", "c")))

@@ -184,3 +184,18 @@ def test_word_vectors_in_the_binary_format_are_refused_with_the_way_to_write_the
     (tmp_path / "vectors.bin").write_bytes(b"2 20\n" + b"a " + vector + b"\nb " + vector + b"\n")
     done = command("import", str(tmp_path / "vectors.bin"), "--out", str(tmp_path / "run"))
     assert done.code == 65 and "is in the binary format of word2vec" in done.err and "save_word2vec_format" in done.err
+
+
+def test_a_truncated_file_of_word_vectors_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "vectors.txt").write_text("1000 2\na 1 2\nb 3 4\n")
+    done = command("import", str(tmp_path / "vectors.txt"), "--out", str(tmp_path / "run"))
+    assert done.code == 65 and "the header announces 1,000 words, but there are 2" in done.err
+    assert not (tmp_path / "run").exists()
+
+
+def test_of_repeated_words_the_first_vector_is_kept(tmp_path: Path) -> None:
+    (tmp_path / "vectors.txt").write_text("3 2\na 1 2\nb 3 4\na 5 6\n")
+    done = command("import", str(tmp_path / "vectors.txt"), "--out", str(tmp_path / "run"))
+    assert done.code == 0 and "left out: 1 row of words that have a vector already" in done.err
+    loaded: Any = heed.load(tmp_path / "run")
+    assert loaded.vectors.tolist() == [[1, 2], [3, 4]]

@@ -111,16 +111,17 @@ def import_model(
         return
     from heed.export.arpa import import_arpa
     from heed.export.gpt2 import import_gpt2
-    from heed.export.hugging_face import CONFIG, read_json
+    from heed.export.hugging_face import CONFIG, read_json, require_supported
     from heed.export.word2vec import import_word2vec, is_word2vec
 
     if model.is_dir():
         from heed.export.bert import import_bert
         from heed.export.marian import import_marian
 
-        importers: dict[Any, Any] = {"bert": import_bert, "marian": import_marian}
-        kind = read_json(model / CONFIG).get("model_type")
-        message(f"{out}: {importers.get(kind, import_gpt2)(model, out):,} parameters", quiet)
+        importers: dict[Any, Any] = {"gpt2": import_gpt2, "bert": import_bert, "marian": import_marian}
+        document = read_json(model / CONFIG)
+        require_supported(document, {"model_type": tuple(importers)}, model / CONFIG)
+        message(f"{out}: {importers[document.get('model_type', 'gpt2')](model, out):,} parameters", quiet)
     elif is_word2vec(model):
         message(f"{out}: {import_word2vec(model, out):,} word vectors", quiet)
     else:

@@ -104,6 +104,8 @@ def export(
     require_writable(out)
     with closing(_open(memory, src_lang, tgt_lang)) as opened:
         units, languages = list(opened.units("new", "approved")), opened.languages
+    if kind == ".tmx" and not all(languages):
+        raise UsageError(f"--out {out}: a TMX names its languages, and {memory} has none: write a .tsv file.")
     lines = (
         tmx_lines(units, languages, library_versions()["heed"])
         if kind == ".tmx"

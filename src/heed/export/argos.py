@@ -51,8 +51,12 @@ def export_argos(run: Run, path: Path, end_bias: float = 0.0) -> None:
             f"{run.folder}: a package of Argos Translate has one SentencePiece model for both sides. Train a run with "
             "--for argos."
         )
-    if run.predictor.source_tag:
-        raise UsageError(f"{run.folder}: Argos Translate has no tags before sources, and this run has one.")
+    data = run.recipe.data
+    if data.requires_tag or data.default_tag or run.predictor.source_tag:
+        raise UsageError(
+            f"{run.folder}: Argos Translate has no tags before sources, and this run needs one. Train a run for one "
+            "language without a tag (--for argos)."
+        )
     codes = run.predictor.languages
     if not all(codes):
         raise UsageError(f"{run.folder} does not know its languages: train with --data.src_lang=L --data.tgt_lang=L.")
@@ -113,7 +117,10 @@ class Argos(CTranslate2):
             return_scores=True,
         )  # fmt: skip
         texts = [self._pieces.decode_pieces(result.hypotheses[0]) for result in results]
-        return [text.replace("\u2581", " ").replace("_", " ").removeprefix(" ") for text in texts]
+        return [self.rewritten(text.replace("\u2581", " ")).removeprefix(" ") for text in texts]
+
+    def rewritten(self, text: str) -> str:
+        return text.replace("_", " ")
 
 
 def tune_argos(run: Run, path: Path, findings: Findings) -> Findings:

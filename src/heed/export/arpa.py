@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import torch
 
 from heed.core.errors import UsageError
@@ -16,7 +17,7 @@ from heed.statistical.arpa import read_arpa, write_arpa
 from heed.statistical.backoff import BackoffModel
 from heed.text.tokenizers import TokenizerConfig
 from heed.text.tokenizers.symbols import Word
-from heed.text.vocabulary import SPECIAL_PIECES
+from heed.text.vocabulary import SPECIAL_PIECES, Vocabulary
 from heed.training.config import TrainingConfig
 
 
@@ -33,8 +34,7 @@ def export_arpa(run: Run, path: Path) -> list[int]:
     ids = run.vocabularies
     arrays = {name: tensor.numpy() for name, tensor in run.model.state_dict().items()}
     model = BackoffModel.from_arrays(arrays, ids.tgt_size, ids.bos_id, ids.eos_id)
-    write_arpa(path, model, run.tokenizers["tgt"].vocabulary.pieces)
-    return model.num_ngrams
+    return write_arpa(path, model, run.tokenizers["tgt"].vocabulary.pieces)
 
 
 def import_arpa(path: Path, out: Path) -> list[int]:
@@ -43,6 +43,8 @@ def import_arpa(path: Path, out: Path) -> list[int]:
     Raises MissingInputError, DataError and StorageError.
     """
     model, vocabulary = read_arpa(path)
+    if not np.isfinite(model.log_probs_of[Vocabulary.unk_id]):
+        warn(f"{path} has no probability for <unk>: unknown words get probability 0.")
     tokenizer = Word(vocabulary.pieces[len(SPECIAL_PIECES) :])
     recipe = recipe_type(task_of("ngram"))(
         task=task_of("ngram"),

@@ -22,6 +22,7 @@ from heed.export.bert import export_bert
 from heed.export.ctranslate2 import export_ctranslate2
 from heed.export.gpt2 import export_gpt2
 from heed.export.marian import export_marian
+from heed.export.marian_tokenizer import written_tag
 from heed.export.onnx import export_onnx
 from heed.export.programs import Bert, Gpt2, Kenlm, Marian, OnnxRuntime, ctranslate2_program
 from heed.export.verification import FILE, Findings, missing, verify
@@ -59,6 +60,8 @@ class Format:
     """Keys of a recipe whose run the format can hold, where heed's defaults cannot."""
 
 
+_SENTENCE = "A sentence."
+"""The source in the programs of cards."""
 _HUB = ("transformers",)
 _MARIAN_USE = (
     "from transformers import AutoTokenizer, MarianMTModel",
@@ -121,6 +124,8 @@ def export(run: Run, out: Path, to: str) -> tuple[Any, Findings]:
     chosen = FORMATS[to]
     if getattr(run.recipe.data, "backward", False):
         raise UsageError(f"{run.folder} reads text from its end (data.backward), which no other program does.")
+    if len(run.sides) == 2:
+        run = run.predictor.of_validation()  # what is compared, with its tag
     if chosen.needs:
         run.predictor.require(chosen.needs, "export")
     if reason := missing(chosen.built_with):
@@ -146,7 +151,7 @@ def _export_folder(run: Run, out: Path, to: str, chosen: Format) -> tuple[Any, F
         written = chosen.write(run, path)
         findings = _findings(run, path, to, chosen)
         with atomic_write(path / CARD, "w") as file:
-            file.write(_card(run, chosen, findings))
+            file.write(_card(run, chosen, findings, has_tokenizer=written is not False))
         _write_findings(path / FILE, findings)
         for part in sorted(path.iterdir()):
             part.rename(new / part.name)
@@ -177,8 +182,27 @@ def _findings(run: Run, path: Path, to: str, chosen: Format) -> Findings:
     return chosen.tune(run, path, findings) if chosen.tune else findings
 
 
-def _card(run: Run, chosen: Format, findings: Findings) -> str:
-    return model_card(run, chosen.title, chosen.use, findings.summary(), chosen.pipeline)
+def _card(run: Run, chosen: Format, findings: Findings, has_tokenizer: bool = True) -> str:
+    use = chosen.use if has_tokenizer else ()  # the program reads text
+    tag = run.predictor.source_tag if len(run.sides) == 2 else ""
+    if tag and use:
+        use = tuple(line.replace(_SENTENCE, f"{written_tag(run, tag)}{_SENTENCE}") for line in use)
+    advice = _tags(run, bool(use)) if tag else ""
+    return model_card(run, chosen.title, use, findings.summary(), chosen.pipeline, advice)
+
+
+def _tags(run: Run, as_text: bool) -> str:
+    """What the card says about tags. `as_text`: the other program reads them in the text of a source."""
+    data, vocabulary = run.recipe.data, run.tokenizers["src"].vocabulary
+    names = [run.predictor.source_tag, *data.tags] if all(data.tags_used) else [run.predictor.source_tag]
+    shown = []
+    for name in dict.fromkeys(names):
+        tag_id, language = vocabulary.tag_ids[name], data.languages(name)[1]
+        form = written_tag(run, name).strip() if as_text else vocabulary.piece(tag_id)
+        facts = [*([] if as_text else [f"id {tag_id}"]), *([f"into {language}"] if language else [])]
+        shown.append(f"`{form}`" + f" ({', '.join(facts)})" * bool(facts))
+    where = "Write {} before each source." if as_text else "Put the piece {} before the pieces of each source."
+    return where.format(" or ".join(shown))
 
 
 def _write_findings(path: Path, findings: Findings) -> None:

@@ -22,7 +22,7 @@ from heed.run import Run
 from heed.text.tokenizers import MAX_BYTES, TOKENIZERS, Tokenizer, parse_tokenizer
 from heed.text.tokenizers.hugging_face import OfLibrary
 from heed.text.tokenizers.sentence_piece import SPACE, SentencePiece
-from heed.text.vocabulary import EOS_ID, SPECIAL_PIECES, Vocabulary
+from heed.text.vocabulary import EOS_ID, SPECIAL_PIECES, Vocabulary, spelled_tag
 
 MODELS = ("source.spm", "target.spm")
 PIECES, TARGET_PIECES, OPTIONS = "vocab.json", "target_vocab.json", "tokenizer_config.json"
@@ -75,6 +75,11 @@ def write_tokenizers(run: Run, folder: Path, max_length: int) -> bool:
     return True
 
 
+def written_tag(run: Run, tag: str) -> str:
+    """A tag as it is written before a source of a run whose tokenizers `transformers` has."""
+    return f">>{tag}<<" if isinstance(run.tokenizers["src"], SentencePiece) else f"{spelled_tag(tag)} "
+
+
 def _write_sentence_piece(run: Run, src: SentencePiece, tgt: SentencePiece, folder: Path, max_length: int) -> None:
     data = run.recipe.data
     for name, tokenizer in zip(MODELS, (src, tgt), strict=True):
@@ -87,7 +92,7 @@ def _write_sentence_piece(run: Run, src: SentencePiece, tgt: SentencePiece, fold
     write_json(folder / OPTIONS, {
         "tokenizer_class": "MarianTokenizer", "separate_vocabs": separate, "model_max_length": max_length,
         "source_lang": data.src_lang or None, "target_lang": data.tgt_lang or None,
-        "pad_token": pad, "bos_token": bos, "eos_token": eos, "unk_token": unk,
+        "pad_token": pad, "bos_token": bos, "eos_token": eos, "unk_token": unk, "split_special_tokens": True,
     })  # fmt: skip
 
 
@@ -112,7 +117,10 @@ def _write_of_library(tokenizer: OfLibrary, folder: Path, max_length: int) -> No
     write_json(folder / TOKENIZER, document)
     special = dict(zip(("pad_token", "bos_token", "eos_token", "unk_token"), SPECIAL_PIECES, strict=True))
     names = {"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": max_length, **special}
-    inputs = {"model_input_names": ["input_ids", "attention_mask"], "clean_up_tokenization_spaces": False}
+    inputs: dict[str, Any] = {"model_input_names": ["input_ids", "attention_mask"]}
+    inputs["clean_up_tokenization_spaces"] = False
+    if not tokenizer.vocabulary.tags:  # which are special pieces that a text spells
+        inputs["split_special_tokens"] = True
     write_json(folder / OPTIONS, {**names, **inputs})
 
 

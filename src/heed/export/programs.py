@@ -12,15 +12,18 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch.nn.utils.rnn import pad_sequence
 
 from heed.core.json_text import parse_json
 from heed.decoding.options import SearchOptions
 from heed.export.bert import BEGIN
+from heed.export.marian_tokenizer import written_tag
 from heed.export.onnx import DECODER, ENCODER
+from heed.export.verification import Program
 from heed.run import Run
 from heed.text.archives import open_bytes, plain_name
 from heed.text.tokenizers import Tokenizer
-from heed.text.vocabulary import BOS_ID, EOS_ID, Vocabulary
+from heed.text.vocabulary import BOS_ID, EOS_ID, PAD_ID, Vocabulary
 
 MAX_OUTPUT = 100
 """Tokens of an output in both programs."""
@@ -33,12 +36,19 @@ def mean_search(beam_size: int, length_penalty: float) -> SearchOptions:
     )
 
 
+def _read_by_heed(run: Run, lines: Sequence[str]) -> list[list[int]]:
+    """The ids of sources by heed's tokenizer, with the tag before each and without ends."""
+    predictor = run.predictor
+    ids = run.tokenizers["src"].encode([predictor.data.normaliser.apply(line) for line in lines])
+    return [[*predictor.before_source, *each] for each in ids]
+
+
 def _gathered(log_probs: torch.Tensor, ids: Sequence[int]) -> list[float]:
     chosen: list[float] = log_probs.gather(1, torch.tensor([ids]).T)[:, 0].tolist()
     return chosen
 
 
-class _Transformers:
+class _Transformers(Program):
     """A model of Hugging Face transformers."""
 
     options: SearchOptions | None = None
@@ -54,6 +64,8 @@ class _Transformers:
             self._model = getattr(library, self.auto).from_pretrained(folder).eval()
             has_tokenizer = (folder / "tokenizer_config.json").is_file()
             self._tokenizer: Any = library.AutoTokenizer.from_pretrained(folder) if has_tokenizer else None
+        if self._tokenizer is not None and not self._tokenizer.split_special_tokens:
+            self.special = tuple(self._tokenizer.get_added_vocab())
         self._config = parse_json((folder / "config.json").read_text(encoding="utf-8"))
 
     def read(self, line: str) -> list[int] | None:
@@ -90,12 +102,13 @@ class Bert(_Transformers):
 
 
 class Marian(_Transformers):
-    """A MarianMTModel, with its tokenizers and generation config."""
+    """A MarianMTModel, with its generation config and its tokenizers: those of heed if it has none."""
 
     auto = "MarianMTModel"
 
     def __init__(self, folder: Path, run: Run) -> None:
         super().__init__(folder, run)
+        self._run = run
         generation = self._model.generation_config
         self.options = mean_search(generation.num_beams, generation.length_penalty)
         with warnings.catch_warnings():
@@ -103,8 +116,7 @@ class Marian(_Transformers):
             target = folder / "target"
             self._writer = self._library.AutoTokenizer.from_pretrained(target) if target.is_dir() else self._tokenizer
         tag = run.predictor.source_tag
-        spelled = f">>{tag}<<" if self._tokenizer.__class__.__name__ == "MarianTokenizer" else f"<{tag}> "
-        self._before = spelled if tag else ""
+        self._before = written_tag(run, tag) if tag else ""
 
     def log_probs(self, source: Sequence[int], target: Sequence[int]) -> list[float]:
         begun = torch.tensor([[BOS_ID, *target]])
@@ -114,15 +126,29 @@ class Marian(_Transformers):
     def translate(self, lines: Sequence[str]) -> list[str]:
         texts: list[str] = []
         for start in range(0, len(lines), 20):
-            batch = [self._before + line for line in lines[start : start + 20]]
-            read = self._tokenizer(batch, return_tensors="pt", padding=True)
-            with torch.inference_mode():
-                written = self._model.generate(**read, max_new_tokens=MAX_OUTPUT, max_length=None)
-            texts += [self._writer.decode(ids, skip_special_tokens=True) for ids in written]
+            batch = lines[start : start + 20]
+            texts += self._with_heeds_ids(batch) if self._tokenizer is None else self._translated(batch)
         return texts
 
+    def _translated(self, lines: Sequence[str]) -> list[str]:
+        batch = [self._before + line for line in lines]
+        written = self._generated(**self._tokenizer(batch, return_tensors="pt", padding=True))
+        return [self._writer.decode(ids, skip_special_tokens=True) for ids in written]
 
-class CTranslate2:
+    def _with_heeds_ids(self, lines: Sequence[str]) -> list[str]:
+        sources = [torch.tensor([*ids, EOS_ID]) for ids in _read_by_heed(self._run, lines)]
+        read = pad_sequence(sources, batch_first=True, padding_value=PAD_ID)
+        written = self._generated(input_ids=read, attention_mask=(read != PAD_ID).long())
+        ids = [[id for id in row if id not in (PAD_ID, BOS_ID, EOS_ID)] for row in written.tolist()]
+        return self._run.tokenizers["tgt"].decode(ids)
+
+    def _generated(self, **read: Any) -> torch.Tensor:
+        with torch.inference_mode():
+            written: torch.Tensor = self._model.generate(**read, max_new_tokens=MAX_OUTPUT, max_length=None)
+        return written
+
+
+class CTranslate2(Program):
     """A converted model in CTranslate2, with heed's tokenizers and search options."""
 
     def __init__(self, folder: Path, run: Run) -> None:
@@ -148,17 +174,15 @@ class CTranslate2:
         return log_probs
 
     def translate(self, lines: Sequence[str]) -> list[str]:
-        predictor, src, tgt = self._run.predictor, self._run.tokenizers["src"], self._run.tokenizers["tgt"]
-        read = src.encode([predictor.data.normaliser.apply(line) for line in lines])
-        sources = [self._tokens("src", [*predictor.before_source, *ids, EOS_ID]) for ids in read]
+        sources = [self._tokens("src", [*ids, EOS_ID]) for ids in _read_by_heed(self._run, lines)]
         results = self._translator.translate_batch(
             sources, beam_size=self.options.beam_size, length_penalty=self.options.length_penalty,
             max_decoding_length=MAX_OUTPUT, max_batch_size=32,
         )  # fmt: skip
-        return _texts(tgt, [result.hypotheses[0] for result in results])
+        return _texts(self._run.tokenizers["tgt"], [result.hypotheses[0] for result in results])
 
 
-class CTranslate2Text:
+class CTranslate2Text(Program):
     """A converted language model in CTranslate2, with heed's tokenizer."""
 
     options: SearchOptions | None = None
@@ -191,7 +215,7 @@ def _texts(tokenizer: Tokenizer, outputs: Sequence[Sequence[str]]) -> list[str]:
     return tokenizer.decode([[ids[piece] for piece in pieces] for pieces in outputs])
 
 
-class Kenlm:
+class Kenlm(Program):
     """An ARPA file in KenLM."""
 
     options: SearchOptions | None = None
@@ -216,7 +240,7 @@ class Kenlm:
         raise NotImplementedError
 
 
-class OnnxRuntime:
+class OnnxRuntime(Program):
     """The two graphs of a translator in ONNX Runtime, with a greedy search in NumPy."""
 
     def __init__(self, folder: Path, run: Run) -> None:
@@ -256,9 +280,8 @@ class OnnxRuntime:
         return [float(self._step(token, state)[following]) for token, following in pairs]
 
     def translate(self, lines: Sequence[str]) -> list[str]:
-        predictor, src = self._run.predictor, self._run.tokenizers["src"]
-        read = src.encode([predictor.data.normaliser.apply(line) for line in lines])
-        return self._run.tokenizers["tgt"].decode([self._greedy([*predictor.before_source, *ids]) for ids in read])
+        written = [self._greedy(ids) for ids in _read_by_heed(self._run, lines)]
+        return self._run.tokenizers["tgt"].decode(written)
 
     def _greedy(self, source: Sequence[int]) -> list[int]:
         state, written = self._start(source), [BOS_ID]

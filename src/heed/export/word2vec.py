@@ -14,12 +14,14 @@ from numpy.typing import NDArray
 
 from heed.core.errors import DataError, UsageError
 from heed.core.files import storage_errors
+from heed.core.progress import warn
 from heed.export.imported_run import write_run
 from heed.models.word_vectors import SkipGramConfig
 from heed.recipe import recipe_type, task_of
 from heed.run import Run
 from heed.text.archives import open_bytes, open_text_output
 from heed.text.readers import read_text
+from heed.text.readers.corpus import counted
 from heed.text.tokenizers import TokenizerConfig
 from heed.text.tokenizers.symbols import Word
 from heed.text.vocabulary import SPECIAL_PIECES
@@ -67,7 +69,7 @@ def import_word2vec(path: Path, out: Path) -> int:
 
 
 def _read(path: Path) -> tuple[list[str], NDArray[np.float32]]:
-    """The words and their vectors [V, D], without special pieces and repetitions."""
+    """The words and their vectors [V, D], without special pieces and repetitions: the first vector of a word."""
     with open_bytes(path) as file:
         if b"\0" in file.read(_START):
             raise DataError(
@@ -79,7 +81,15 @@ def _read(path: Path) -> tuple[list[str], NDArray[np.float32]]:
         number, size = map(int, next(iter(lines), "").split())
     except ValueError as error:
         raise DataError(f"{path}, line 1: expected the number of words and of dimensions.") from error
-    table = dict(_rows(path, lines, size))
+    table: dict[str, NDArray[np.float32]] = {}
+    num_rows = 0
+    for word, vector in _rows(path, lines, size):
+        num_rows += 1
+        table.setdefault(word, vector)
+    if num_rows != number:
+        raise DataError(f"{path}: the header announces {number:,} words, but there are {num_rows:,}.")
+    if num_repeated := num_rows - len(table):
+        warn(f"{path}: left out: {counted(num_repeated, 'row')} of words that have a vector already.")
     words = [word for word in table if word not in SPECIAL_PIECES]
     if not words:
         raise DataError(f"{path} has no words; its first line announces {number:,}.")

@@ -22,11 +22,12 @@ from heed.training.metrics_log import read_metrics
 CARD = "README.md"
 
 
-def model_card(run: Run, title: str, use: Sequence[str], verified: str, pipeline: str = "") -> str:
+def model_card(run: Run, title: str, use: Sequence[str], verified: str, pipeline: str = "", advice: str = "") -> str:
     """The text of the card.
 
     `title`: the format. `use`: lines of a program that uses the model. `verified`: what the comparison with the other
-    program found. `pipeline`: the task of the model in Hugging Face's terms, if it has one.
+    program found. `pipeline`: the task of the model in Hugging Face's terms, if it has one. `advice`: what its input
+    must have besides the text.
     """
     events = read_metrics(run.folder)
     validations = [event for event in events if event["event"] == "validation"]
@@ -35,7 +36,7 @@ def model_card(run: Run, title: str, use: Sequence[str], verified: str, pipeline
     analysis = read_analysis(run, kept["step"]) if kept else {}
     name = plain(run.folder.resolve().name)
     heading = f"{run.task_type.title} {plain(directions(run))}: {name}".replace(" :", ":")
-    program = "\n".join(use)
+    program = "```python\n{}\n```".format("\n".join(use)) if use else ""
     not_usable = usability_of(run, kept) if kept else ""
     limits = [
         f"**{plain(not_usable)}.**" if not_usable else "",
@@ -49,7 +50,7 @@ def model_card(run: Run, title: str, use: Sequence[str], verified: str, pipeline
         f"# {heading}",
         f"{model_sentence(run)[:1].upper()}{model_sentence(run)[1:]}; {title}.",
         f"Origin: {origin(run)}." if origin(run) else "",
-        f"## Use\n\n```python\n{program}\n```" if use else "",
+        "\n\n".join(filter(None, ("## Use", program, advice))) if use or advice else "",
         "## Intended use\n\nFILL IN: for whom and for which text.",
         data_section(run) or "## Data\n\nFILL IN: the run has no record of its training data.",
         score_section(run, analysis, kept) or "## Scores\n\nFILL IN: the run has no scores.",

@@ -9,7 +9,7 @@ r"""ARPA files of n-gram models, the format of SRILM, KenLM and others.
     ...
     \end\
 
-`<s>` and `</s>` are the begin and end of a sentence, `<unk>` any word that is not in the file.
+`<s>` and `</s>` are the begin and end of a sentence, `<unk>` (or `<UNK>`) any word that is not in the file.
 """
 
 from __future__ import annotations
@@ -40,23 +40,29 @@ _HALF = 10_000
 """The numbers of four digits."""
 _BLOCK = 8192
 """Lines that are written at once: their columns fit into the processor's cache."""
+_OTHER_UNK = "<UNK>"
+"""How some programs spell `<unk>`."""
 _SIZE = re.compile(r"[ \t]*\d{1,15}[ \t]*", re.ASCII)
 """A number of n-grams in the header, of which nobody has more."""
 _BLANKS = frozenset(" \t\r\n\0")
 
 
-def write_arpa(path: str | Path, model: BackoffModel, pieces: Sequence[str]) -> None:
-    """Write a model whose word i is `pieces[i]`. Raises DataError for a piece that the format cannot represent."""
+def write_arpa(path: str | Path, model: BackoffModel, pieces: Sequence[str]) -> list[int]:
+    """Write a model whose word i is `pieces[i]`; returns the number of n-grams of each length.
+
+    Words without a probability that are in no longer n-gram are left out. Raises DataError for a piece that the format
+    cannot represent.
+    """
     if odd := [piece for piece in pieces if not piece or not _BLANKS.isdisjoint(piece)]:
         raise DataError(
             f"the piece {odd[0]!r} contains white space, which separates words in an ARPA file. Only a model of words "
             "(or of pieces without white space) can be written."
         )
     with storage_errors("write the ARPA file", path=Path(path)), open_output(path) as file:
-        _write(file, model, pieces)
+        return _write(file, model, pieces)
 
 
-def _write(file: IO[bytes], model: BackoffModel, pieces: Sequence[str]) -> None:
+def _write(file: IO[bytes], model: BackoffModel, pieces: Sequence[str]) -> list[int]:
     bounds = model.level_starts
     listed = np.flatnonzero(_listed(model)) + 1
     sizes = [len(listed), *model.num_ngrams[1:]]
@@ -74,6 +80,7 @@ def _write(file: IO[bytes], model: BackoffModel, pieces: Sequence[str]) -> None:
             ngrams = [Column(ended if k == n else begun, ids) for k, ids in enumerate(_words(model, n, block), start=1)]
             file.write(joined(_columns(model, n, block, ngrams)))
     file.write(b"\n\\end\\\n")
+    return sizes
 
 
 def _listed(model: BackoffModel) -> Bools:
@@ -173,6 +180,7 @@ class _Reader:
         self.lines = _lines_of(path)
         self.number = 0  # of the last line read
         self.ids: dict[str, int] = {piece: id for id, piece in enumerate(SPECIAL_PIECES)}
+        self.pieces = [*SPECIAL_PIECES]
 
     def fail(self, problem: str, number: int = 0) -> NoReturn:
         raise DataError(f"{self.name}:{number or self.number}: {problem} Give a complete ARPA file.")
@@ -185,9 +193,20 @@ class _Reader:
                 return line.rstrip("\r\n ")
         self.fail("the file ends before \\end\\.")
 
+    def begin(self) -> None:
+        """Go on to the header. Raises DataError for a file without one."""
+        for line in self.lines:
+            self.number += 1
+            if line.removeprefix("\ufeff").rstrip("\r\n ") == "\\data\\":  # with a byte-order mark
+                return
+        raise DataError(
+            f"{self.name} is not an ARPA file, which has the line \\data\\, nor one of word vectors, which begins with "
+            "the numbers of words and dimensions: add that line to vectors of GloVe. For a phrase table, give "
+            "--into RUN."
+        )
+
     def arpa(self) -> Arpa:
-        while self.next_line() != "\\data\\":
-            pass
+        self.begin()
         sizes: list[int] = []
         while (line := self.next_line()).startswith("ngram "):
             length, _, number = line.removeprefix("ngram ").partition("=")
@@ -200,13 +219,13 @@ class _Reader:
                 self.fail(f"expected '\\{n}-grams:', got {line!r:.80}.")
             section = self.section(n, size)
             try:
-                tree.add_words(section, len(self.ids)) if n == 1 else tree.add(section)
+                tree.add_words(section, len(self.pieces)) if n == 1 else tree.add(section)
             except ValueError as error:
                 self.fail(str(error))
             line = self.next_line()
         if line != "\\end\\" or not sizes:
             self.fail(f"expected {sizes[-1] if sizes else 0:,} n-grams and then \\end\\, got {line!r:.80}.")
-        return Arpa(tree.model(), Vocabulary(list(self.ids)[len(SPECIAL_PIECES) :]))
+        return Arpa(tree.model(), Vocabulary(self.pieces[len(SPECIAL_PIECES) :]))
 
     def section(self, n: int, size: int) -> _Section:
         first = self.number + 1
@@ -222,13 +241,25 @@ class _Reader:
             self.fail(f"the header declares {size:,} n-grams, but there are {len(lines):,}.")
         words = " ".join(ngrams).split(" ") if ngrams else []
         if n == 1:
-            for word in words:
-                self.ids.setdefault(word, len(self.ids))
+            self.add_words(words)
         ids = np.fromiter(map(self.ids.get, words, repeat(-1)), np.int64, len(words))
         if len(words) != n * size or (ids < 0).any():
             odd = next(place for place, ngram in enumerate(ngrams) if not self.has_words(ngram.split(" "), n))
             self.fail(f"{ngrams[odd]!r} is not an n-gram of {n} of the file's words.", first + odd)
         return _Section(ids.reshape(-1, n), _natural(np.minimum(log_probs, 0)), _natural(backoffs))
+
+    def add_words(self, words: list[str]) -> None:
+        """Number the words of the file. Raises DataError without an end of sentence."""
+        if SPECIAL_PIECES[Vocabulary.eos_id] not in words:
+            self.fail("no </s> among the words, so that no sentence can end.")
+        names = dict.fromkeys(words)
+        if is_upper := _OTHER_UNK in names and SPECIAL_PIECES[Vocabulary.unk_id] not in names:
+            del names[_OTHER_UNK]
+        for word in names:
+            self.ids.setdefault(word, len(self.ids))
+        self.pieces = [*self.ids]
+        if is_upper:
+            self.ids[_OTHER_UNK] = Vocabulary.unk_id
 
     def has_words(self, words: list[str], n: int) -> bool:
         """Whether these are n words of the file."""
