@@ -345,7 +345,8 @@ TOML: list[Sample] = [
     (b"a = [", b"1,", b"]"),
 ]
 ENTRIES: list[Sample] = [
-    numbered(b"\\data\\\nngram 1=%d\n\n\\1-grams:\n", b"-1\ta%d\t-1\n", b"\\end\\\n"),
+    lambda times: b"\\data\\\nngram 1=%d\n\n\\1-grams:\n-1\t</s>\n%s\\end\\\n"
+    % (times + 1, b"".join(b"-1\ta%d\t-1\n" % number for number in range(times))),
     (b"\\data\\\nngram 1=9\n\n\\1-grams:\n", b"-1\ta\t-1\n", b"\\end\\\n"), (b"\\data\\\n", b"ngram 1=1\n", b""),
     (b"\\data\\\nngram 1=1\n\n\\1-grams:\n-1\t", b"a ", b"\n\\end\\\n"), (b"", b"\n", b""),
 ]  # fmt: skip
