@@ -234,6 +234,7 @@ def test_a_placeholder_stays_before_the_sign_at_the_end_and_apart_from_words() -
     assert inserted("Hello, {name}!", "Hallo, !", [(0, 0)]) == "Hallo, {name}!"
     assert inserted("{user}'s dog", "Der Hund", [(1, 1)]) == "{user} Der Hund"
     assert inserted("A man %s", "Ein Mann.", [(1, 1)]) == "Ein Mann %s."
+    assert inserted("He calls %s !", "Er ruft ihn an.", [(1, 1)]) == "Er ruft ihn an %s."
     assert inserted("A man on {date}.", "एक आदमी।", [(1, 1)]) == "एक आदमी {date}।"
     assert inserted("Hello {name}!", "こんにちは！", [(0, 0)]) == "こんにちは {name}！"
     assert inserted("नमस्ते {name}।", "Hello.", [(0, 0)]) == "Hello {name}."

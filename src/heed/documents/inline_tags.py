@@ -176,8 +176,8 @@ class _SentencePair:
         rest, end = source[place:].strip(), self.target_words[-1][1]
         if not any(map(is_in_word, rest)):  # the tag stays before the sign at the end of the sentence
             sign = self.target[end - 1 : end]
-            is_same = {rest, sign}.issubset(_STOPS) and rest.isascii() != sign.isascii()  # of two scripts: `.` and `।`
-            if not is_same and (rest or source.rstrip().endswith(_STOPS)):
+            are_stops = {rest, sign}.issubset(_STOPS)  # also two different ones: `!` and `.`, or `.` and `।`
+            if not are_stops and (rest or source.rstrip().endswith(_STOPS)):
                 sign = rest
             return end - len(sign) if (sign == rest or sign in _STOPS) and self.target.endswith(sign, 0, end) else end
         assert right is not None
