@@ -182,6 +182,12 @@ def test_spaces_and_punctuation_stay_on_their_side_of_a_tag() -> None:
         ("ל$name ו-%s, %sها", ["$name", "%s"]),
         ("100 %süß, 100 %sы, 100 %dά, %süß, %1é, é$name", []),
         ("https://example.comをご覧ください。", ["https://example.com"]),
+        ("see https://ja.example.org/wiki/日本 for more", ["https://ja.example.org/wiki/日本"]),
+        (
+            "https://한국.example/a https://example.com/パス?x=1",
+            ["https://한국.example/a", "https://example.com/パス?x=1"],
+        ),
+        ("https://example.com/をご覧，https://example.com，谢谢", ["https://example.com/", "https://example.com"]),
         (
             "参照：https://example.com/a?b=1、（https://example.org）",
             ["https://example.com/a?b=1", "https://example.org"],
@@ -373,6 +379,22 @@ def test_no_break_spaces_stay_on_their_side_of_a_tag(text: str) -> None:
     links = [(number, number) for number in range(len(span.plain.split()))]
     rest = "".join(part for part in parts if isinstance(part, str))
     assert insert_tags(span.tags, span.plain, span.plain, links) + rest == text
+
+
+@pytest.mark.parametrize(
+    ("text", "target", "links", "expected"),
+    [
+        ("合計%d件", "Total", [(0, 0)], "Total %d"),
+        ("サイズ：{0}バイト", "Size:", [(0, 0)], "Size:{0}"),
+        ("Erreur {0}\xa0: fichier", "Error: file", [(0, 0), (2, 1)], "Error {0}: file"),
+        ("Supprimer {name}\u202f? Oui", "Delete? Yes", [], "Delete? {name} Yes"),
+    ],
+)
+def test_a_placeholder_at_the_end_or_before_a_sign_of_the_source_alone(
+    text: str, target: str, links: Links, expected: str
+) -> None:
+    plain, tags = without_placeholders(text)
+    assert insert_tags(tags, plain, target, links) == expected
 
 
 def test_tags_next_to_a_placeholder_leave_it_whole() -> None:

@@ -18,8 +18,11 @@ _ATTACHED = UNSEPARATED + "\u0590-\u0dff\u1200-\u139f\ufb1d-\ufdff\ufe70-\ufefc"
 """And Hebrew, Arabic, Indic and Ethiopic scripts, which attach particles: a placeholder ends before their letters."""
 _W = rf"[^\W{_ATTACHED}]"
 """A letter or digit of other scripts, before which `%s` is no placeholder: `100 %süß`."""
-_IN_URL = rf"(?:[^\s<>\"(){UNSEPARATED}]|\([^\s<>\"(){UNSEPARATED}]{{0,200}}\))"
-"""An address ends before scripts without spaces."""
+_WIDE_SIGNS = "、。，．！？：；「」『』（）【】《》"
+_URL_PART = rf"(?<=[/=&#_+-])(?![をはがにでのとへもや을를은는에])(?:(?![{_WIDE_SIGNS}])[{UNSEPARATED}])++"
+"""Letters of scripts without spaces in a path, and not a particle after one."""
+_IN_URL = rf"(?:[^\s<>\"(){UNSEPARATED}]|{_URL_PART}|\([^\s<>\"(){UNSEPARATED}]{{0,200}}\))"
+"""An address ends before other letters of scripts without spaces."""
 _PLACEHOLDER = re.compile(
     rf"\{{\\(?:{_STYLE})[^{{}}\n]{{0,80}}\}}|"  # {\\an8} {\\pos(1,2)}
     r"\{\{[^{}\n]{1,80}\}\}|[$%]\{[^{}\n]{1,80}\}"  # {{name}} ${name} %{name}

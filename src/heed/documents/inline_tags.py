@@ -29,6 +29,8 @@ _STOPS = tuple(".!?。！？।॥؟۔։።။")
 """Signs that a model adds at the end of a sentence."""
 _NO_BREAK = frozenset("\xa0\u202f\u2007")
 """No-break spaces, which French writes before `:` and inside of its quotation marks."""
+_SIGNS_AFTER_SPACE = frozenset(":;!?»")
+"""Signs that such a space belongs to."""
 _NO_SPACE_BEFORE = _NO_BREAK | frozenset(".,;:!?…)]}" + "".join(_STOPS) + "、，；：）」』】》،؛" + " \t\n\r\f\v")
 
 
@@ -357,7 +359,9 @@ def _written(places: Places, source: str, target: str, escape: Callable[[str], s
         is_new_word = tag.is_text and _needs_space(target[done : done + 1], source[tag.place :][:1])
         precedes_tag = not tag.glued_right and _single_follows(places, number)
         if precedes_tag or ((is_new_word or not tag.glued_right) and _may_follow_space(target, done)):
-            out += tag.space
+            sign = source[tag.place + 1 : tag.place + 2]
+            is_of_sign = tag.space in _NO_BREAK and sign in _SIGNS_AFTER_SPACE and not target.startswith(sign, done)
+            out += " " if is_of_sign else tag.space
     return out + escape(target[done:])
 
 
@@ -366,8 +370,7 @@ def _needs_space(target: str, source: str) -> bool:
 
     Nor does the source show it in a script without spaces, if the target is in another one.
     """
-    in_other_script = source != "" and is_unspaced(source) and not is_unspaced(target)
-    return is_in_word(target) and (in_other_script or not is_in_word(source))
+    return is_in_word(target) and (not is_in_word(source) or (is_unspaced(source) and not is_unspaced(target)))
 
 
 def _single_follows(places: Places, number: int) -> bool:
