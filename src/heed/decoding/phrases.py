@@ -17,11 +17,9 @@ from pathlib import Path
 from threading import Lock
 
 from heed.core.errors import DataError, UsageError
-from heed.text.language.scripts import is_east_asian, is_unseparated, is_unspaced
+from heed.text.language.scripts import JOINERS, is_east_asian, is_unseparated, is_unspaced
 from heed.text.readers import Errors, read_lines
 
-_JOINERS = "\u200c\u200d"
-"""The two that Unicode has: they stand inside words of Persian and of Indic languages."""
 OPEN_KINDS = "aก"
 """Kinds of characters that what follows may belong to."""
 _NUMBERING = Lock()
@@ -31,7 +29,7 @@ _NUMBERING = Lock()
 @cache
 def is_word_character(char: str) -> bool:
     """Letters, combining marks, digits, joiners and the underscore, in scripts with word separators."""
-    return (char in f"_{_JOINERS}" or unicodedata.category(char)[0] in "LMN") and not is_unseparated(char)
+    return (char in f"_{JOINERS}" or unicodedata.category(char)[0] in "LMN") and not is_unseparated(char)
 
 
 @cache

@@ -17,10 +17,11 @@ from functools import cache
 from itertools import chain
 from typing import NamedTuple
 
+from heed.text.language import scripts
 from heed.text.language.scripts import is_unspaced
 
-JOINERS = "\u200c\u200d\xad"
-"""The zero-width non-joiner and joiner, and the soft hyphen."""
+JOINERS = f"{scripts.JOINERS}\xad"
+"""The joiners of scripts, and the soft hyphen."""
 _WITH_MARKS = (range(0x300, 0x3100), range(0xA600, 0xAC00), range(0xFB00, 0x20000), range(0xE0100, 0xE01F0))
 """Code points outside which Unicode has no marks."""
 

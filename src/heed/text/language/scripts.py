@@ -56,7 +56,8 @@ _LANGUAGES = {
 SCRIPT_OF_LANGUAGE = {code: script for script, codes in _LANGUAGES.items() for code in codes.split()}
 """The script of each language that is written in one script other than Latin."""
 
-_JOINERS = "\u200c\u200d"
+JOINERS = "\u200c\u200d"
+"""The zero-width non-joiner and joiner, which stand inside words of Persian and of Indic languages."""
 
 # The first word of a character's Unicode name is its script, with these exceptions.
 _NAMES = {
@@ -97,7 +98,7 @@ def is_east_asian(char: str) -> bool:
 
 def is_joined(before: str, after: str) -> bool:
     """Whether a character is shown as one with the character before it: a mark, a joiner, or what a joiner joins."""
-    return unicodedata.category(after).startswith("M") or after in _JOINERS or before == "\u200d"
+    return unicodedata.category(after).startswith("M") or after in JOINERS or before == "\u200d"
 
 
 @cache
